@@ -47,6 +47,7 @@ pub trait Disk: Send + Sync + 'static {
 }
 
 /// An open file. All methods take `&self`: offsets are explicit, there is no cursor.
+#[allow(clippy::len_without_is_empty, reason = "nobody asks a file whether it is empty")]
 pub trait File: Send + Sync {
     /// Reads up to `buf.len()` bytes; fewer only at the end of the file.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
@@ -59,7 +60,8 @@ pub trait File: Send + Sync {
     fn len(&self) -> io::Result<u64>;
     /// Makes the content and the length durable.
     fn sync(&self) -> io::Result<()>;
-    /// Takes an exclusive lock on the file; `false` if another process holds it.
+    /// Takes an exclusive lock on the file, which must be open for writing, until it is closed;
+    /// `false` if someone else holds it. It is the lock that etcd takes on its log.
     fn try_lock(&self) -> io::Result<bool>;
 }
 
