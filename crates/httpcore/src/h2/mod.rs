@@ -19,6 +19,7 @@
 //! The owner should stop reading from the socket while the output is long: that is the back
 //! pressure that keeps a peer who never reads from filling the memory.
 
+mod client;
 mod connection;
 mod frame;
 mod guard;
@@ -27,6 +28,7 @@ mod link;
 mod server;
 mod stream;
 
+pub use client::{Client, ClientEvent};
 pub use frame::PREFACE;
 pub use headers::Headers;
 pub use server::{Event, Server};
