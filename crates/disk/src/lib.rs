@@ -63,7 +63,7 @@ pub trait File: Send + Sync {
     fn try_lock(&self) -> io::Result<bool>;
 }
 
-impl dyn File {
+impl dyn File + '_ {
     /// Reads exactly `buf.len()` bytes, or fails with `UnexpectedEof`.
     pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let mut done = 0;

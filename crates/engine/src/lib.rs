@@ -12,9 +12,11 @@
 
 mod buckets;
 mod kv;
+mod log;
 mod mem;
 mod revision;
 
+pub use log::{LogEngine, Options};
 pub use mem::MemEngine;
 pub use revision::Revision;
 
@@ -122,6 +124,19 @@ pub enum Error {
         "{file}: the record at byte {offset} is damaged ({what}); the disk has changed data that was synced. Check the disk, then restore this member from a backup or let the other members refill it"
     )]
     Damaged { file: PathBuf, offset: u64, what: &'static str },
+    #[error(
+        "{dir}: another process is using this data directory; stop it, or give this member its own --data-dir"
+    )]
+    InUse { dir: PathBuf },
+    /// Nothing is lost: the same call may be made again when there is space.
+    #[error(
+        "{file}: no space left on the disk; free some (compact and defragment, or remove other files)"
+    )]
+    Full { file: PathBuf },
+    #[error(
+        "{file}: an earlier write failed ({text}), and what is on the disk since is unknown. Check the disk, then restart this member: it continues from what was synced before"
+    )]
+    Failed { file: PathBuf, text: String },
     #[error("{file}: {source}")]
     Io { file: PathBuf, source: std::io::Error },
 }
