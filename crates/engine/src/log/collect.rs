@@ -20,6 +20,7 @@ use super::hint;
 use super::read::after;
 use super::record::{Record, SEGMENT_HEADER_BYTES, SegmentHeader};
 use super::recover::scan_rows;
+use super::reserve::RESERVE_NAME;
 use super::segment::{Entry, Segment, View, hint_name, segment_name};
 use super::state::State;
 use super::{Shared, io_error};
@@ -88,16 +89,19 @@ impl Shared {
             collector.job = Some(self.begin(run)?);
             return Ok(true);
         }
-        if let Some(pass) = &collector.defragmentation {
-            if !self.state.read().is_sealed(pass.last_seq) {
-                // Its last commits are not synced yet; `sync` will seal it.
-                return Ok(true);
-            }
-            collector.defragmentation = None;
+        if let Some(pass) = &collector.defragmentation
+            && !self.state.read().is_sealed(pass.last_seq)
+        {
+            // Its last commits are not synced yet; `sync` will seal it.
+            return Ok(true);
         }
-        let path = self.dir.join(super::reserve::RESERVE_NAME);
+        let path = self.path(RESERVE_NAME);
         self.reserve.fill(&*self.disk).map_err(io_error(&path))?;
-        self.write_missing_hint()
+        if self.write_missing_hint()? {
+            return Ok(true);
+        }
+        collector.defragmentation = None;
+        Ok(false)
     }
 
     pub fn scrub(&self, bytes_max: usize) -> Result<bool> {
@@ -317,7 +321,8 @@ impl Segment {
 impl State {
     fn is_sealed(&self, seq: u64) -> bool {
         let at = self.segments.partition_point(|segment| segment.last_seq < seq);
-        self.segments.get(at).is_none_or(|segment| segment.sealed)
+        let segment = self.segments.get(at).filter(|segment| segment.view.seq <= seq);
+        segment.is_none_or(|segment| segment.sealed)
     }
 
     /// The next run of a defragmentation.

@@ -320,9 +320,12 @@ fn span_rows(found: &[Found]) -> usize {
     let mut count = 1;
     for next in &found[1..] {
         let Place::File { file, .. } = &next.place else { break };
+        if !Arc::ptr_eq(file, first_file) {
+            break;
+        }
         let (next_start, next_end) = (u64::from(next.entry.offset), end_of(&next.entry));
         let near = next_start - end <= GAP_BYTES_MAX && next_end - start <= SPAN_BYTES_MAX;
-        if !Arc::ptr_eq(file, first_file) || !near {
+        if !near {
             break;
         }
         end = next_end;

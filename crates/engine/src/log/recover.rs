@@ -40,11 +40,12 @@ pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, options: Options) -> Result<
         let commit = Commit { compacted: -1, ..Commit::default() };
         let checkpoint = Checkpoint { seq: 1, buckets: Frozen::default(), commit };
         create_first(&*disk, dir, &checkpoint)?;
-        // The directory itself must survive too.
-        if let Some(parent) = dir.parent() {
-            disk.sync_dir(parent).map_err(io_error(parent))?;
-        }
         seqs.push(1);
+    }
+    // What is read from here on may be relied on, so it must survive the next crash: the names here
+    // (and the active segment, below) could still be in memory only, if just the process died.
+    for dir in [Some(dir), dir.parent()].into_iter().flatten() {
+        disk.sync_dir(dir).map_err(io_error(dir))?;
     }
     let segments = open_segments(&*disk, dir, &seqs)?;
     let (sealed, active) = segments.split_at(segments.len() - 1);
@@ -252,8 +253,8 @@ impl Opened {
             // Gone for good before anything is written behind it: else a good record of the old
             // tail could come to stand right behind a new one.
             self.file.set_len(end).map_err(io_error(&self.path))?;
-            self.file.sync().map_err(io_error(&self.path))?;
         }
+        self.file.sync().map_err(io_error(&self.path))?;
         let mut segment = self.empty(newest, end);
         good.rows.into_iter().for_each(|entry| segment.add_written(entry));
         Ok(Active { segment, buckets: good.buckets, commit })
