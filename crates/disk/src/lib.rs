@@ -4,14 +4,17 @@
 //! Out: bytes, names, and the errors of the world (full, failed, gone).
 //!
 //! `wal` and `engine` reach the disk only through [`Disk`], so that the same code runs on a real
-//! file system ([`RealDisk`]) and on a simulated one that loses, tears and rots what it was given.
+//! file system ([`RealDisk`]) and on a simulated one ([`SimDisk`]) that loses, tears and rots what it
+//! was given.
 //!
 //! What is promised is what POSIX promises and no more: a write is durable after `sync` of its
 //! file; a created, renamed or removed name is durable after `sync_dir` of its directory.
 
 mod real;
+mod sim;
 
 pub use real::RealDisk;
+pub use sim::SimDisk;
 
 use std::io;
 use std::path::Path;
@@ -65,7 +68,7 @@ pub trait File: Send + Sync {
     fn try_lock(&self) -> io::Result<bool>;
 }
 
-impl dyn File {
+impl dyn File + '_ {
     /// Reads exactly `buf.len()` bytes, or fails with `UnexpectedEof`.
     pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let mut done = 0;

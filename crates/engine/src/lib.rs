@@ -10,8 +10,14 @@
 //! Always true: after a crash, what is read back ends exactly at a commit. Damage is reported with
 //! file and offset, and is never served.
 
+mod buckets;
+mod kv;
+mod log;
+mod mem;
 mod revision;
 
+pub use log::{LogEngine, Options};
+pub use mem::MemEngine;
 pub use revision::Revision;
 
 use bytes::Bytes;
@@ -30,6 +36,25 @@ pub enum Bucket {
     Members = 7,
     MembersRemoved = 8,
     Meta = 9,
+}
+
+impl Bucket {
+    pub const ALL: [Bucket; 9] = [
+        Bucket::Alarm,
+        Bucket::Auth,
+        Bucket::AuthRoles,
+        Bucket::AuthUsers,
+        Bucket::Cluster,
+        Bucket::Lease,
+        Bucket::Members,
+        Bucket::MembersRemoved,
+        Bucket::Meta,
+    ];
+
+    /// Its place in [`Bucket::ALL`].
+    fn place(self) -> usize {
+        self as usize - 1
+    }
 }
 
 /// What a commit says about everything before it.
@@ -76,6 +101,15 @@ pub struct RowSum {
     pub crc: u32,
 }
 
+impl RowSum {
+    /// The checksum of a row whose bytes are at hand.
+    pub fn of(revision: Revision, tombstone: bool, kv: &[u8]) -> RowSum {
+        let (key, key_bytes) = revision.row_key(tombstone);
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&key[..key_bytes]), kv);
+        RowSum { revision, tombstone, kv_bytes: kv.len() as u32, crc }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// Bytes written in segments.
@@ -90,6 +124,19 @@ pub enum Error {
         "{file}: the record at byte {offset} is damaged ({what}); the disk has changed data that was synced. Check the disk, then restore this member from a backup or let the other members refill it"
     )]
     Damaged { file: PathBuf, offset: u64, what: &'static str },
+    #[error(
+        "{dir}: another process is using this data directory; stop it, or give this member its own --data-dir"
+    )]
+    InUse { dir: PathBuf },
+    /// Nothing is lost: the same call may be made again when there is space.
+    #[error(
+        "{file}: no space left on the disk; free some (compact and defragment, or remove other files)"
+    )]
+    Full { file: PathBuf },
+    #[error(
+        "{file}: an earlier write failed ({text}), and what is on the disk since is unknown. Check the disk, then restart this member: it continues from what was synced before"
+    )]
+    Failed { file: PathBuf, text: String },
     #[error("{file}: {source}")]
     Io { file: PathBuf, source: std::io::Error },
 }
