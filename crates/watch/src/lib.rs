@@ -25,11 +25,21 @@
 //! all events of a revision in one response (or one group of fragments), or it is told that
 //! compaction has passed it. An event is encoded once, however many watchers are sent it.
 
+mod batch;
+mod catch_up;
 mod change;
+mod deliver;
+mod groups;
 mod history;
+mod intervals;
+mod lagging;
+mod response;
+mod slots;
+mod table;
 
 pub use change::{Change, Event};
 pub use history::{History, HistoryError};
+pub use table::Watches;
 
 use bytes::Bytes;
 
