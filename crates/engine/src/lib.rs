@@ -10,8 +10,12 @@
 //! Always true: after a crash, what is read back ends exactly at a commit. Damage is reported with
 //! file and offset, and is never served.
 
+mod buckets;
+mod kv;
+mod mem;
 mod revision;
 
+pub use mem::MemEngine;
 pub use revision::Revision;
 
 use bytes::Bytes;
@@ -30,6 +34,25 @@ pub enum Bucket {
     Members = 7,
     MembersRemoved = 8,
     Meta = 9,
+}
+
+impl Bucket {
+    pub const ALL: [Bucket; 9] = [
+        Bucket::Alarm,
+        Bucket::Auth,
+        Bucket::AuthRoles,
+        Bucket::AuthUsers,
+        Bucket::Cluster,
+        Bucket::Lease,
+        Bucket::Members,
+        Bucket::MembersRemoved,
+        Bucket::Meta,
+    ];
+
+    /// Its place in [`Bucket::ALL`].
+    fn place(self) -> usize {
+        self as usize - 1
+    }
 }
 
 /// What a commit says about everything before it.
@@ -74,6 +97,15 @@ pub struct RowSum {
     pub kv_bytes: u32,
     /// CRC-32C of the 17- or 18-byte revision key followed by the `KeyValue` encoding.
     pub crc: u32,
+}
+
+impl RowSum {
+    /// The checksum of a row whose bytes are at hand.
+    pub fn of(revision: Revision, tombstone: bool, kv: &[u8]) -> RowSum {
+        let (key, key_bytes) = revision.row_key(tombstone);
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&key[..key_bytes]), kv);
+        RowSum { revision, tombstone, kv_bytes: kv.len() as u32, crc }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,6 @@
+//! The replicated state machine.
+
+mod change;
+mod wire;
+
+pub use change::{Change, Event};
