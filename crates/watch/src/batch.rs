@@ -14,10 +14,11 @@
 use crate::groups::Groups;
 use crate::response::put_event;
 use crate::slots::Slot;
-use crate::{Change, Event, History, HistoryError};
+use crate::{History, HistoryError};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use store::{Change, Event};
 
 pub struct Batch<'a> {
     /// Each event and its revision, in order.

@@ -5,10 +5,11 @@ use crate::batch::{Batch, Run, events_in};
 use crate::response::{Head, Header, fragments};
 use crate::slots::Slot;
 use crate::table::{State, Watches};
-use crate::{Change, Delivery, History};
+use crate::{Delivery, History};
 use bytes::Bytes;
 use std::slice;
 use std::sync::Arc;
+use store::Change;
 
 impl Watches {
     /// New changes, in revision order, each exactly once. What is sent of them goes to `out`.
@@ -108,16 +109,16 @@ impl Watches {
         let mut runs = std::mem::take(&mut self.runs);
         batch.choose(watcher.group, revision, watcher.filter, &mut runs);
         if !runs.is_empty() {
-            // Damage is not for here to report: catch_up meets it again.
-            let encoded = batch.encoded(&runs, watcher.prev_kv, history).ok();
-            match encoded {
-                Some(events) if self.has_room(slot) => {
-                    self.send(slot, header, events, &runs, out);
-                }
-                _ => {
-                    self.watchers[slot].next = revision;
-                    self.begin_to_lag(slot, true);
-                }
+            let encoded = match self.has_room(slot) {
+                // Damage is not for here to report: catch_up meets it again.
+                true => batch.encoded(&runs, watcher.prev_kv, history).ok(),
+                false => None,
+            };
+            if let Some(events) = encoded {
+                self.send(slot, header, events, &runs, out);
+            } else {
+                self.watchers[slot].next = revision;
+                self.begin_to_lag(slot, true);
             }
         }
         self.runs = runs;

@@ -1,8 +1,8 @@
 //! What the table may ask of the store.
 
-use crate::Change;
 use bytes::Bytes;
 use std::sync::Arc;
+use store::Change;
 
 /// Implemented by the owner of the table over its view of the store. The view may be ahead of the
 /// table, which asks only for what it has been told of.

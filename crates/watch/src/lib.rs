@@ -27,7 +27,6 @@
 
 mod batch;
 mod catch_up;
-mod change;
 mod deliver;
 mod groups;
 mod history;
@@ -37,7 +36,6 @@ mod response;
 mod slots;
 mod table;
 
-pub use change::{Change, Event};
 pub use history::{History, HistoryError};
 pub use table::Watches;
 
