@@ -1,0 +1,2 @@
+//! What `/metrics` shows.
+pub struct Metrics {}
