@@ -2,8 +2,8 @@
 //! paths that end in `Watch` or `Stream`: for trying real clients against this crate.
 //!
 //! ```text
-//! cargo run -p httpcore --example echo -- 127.0.0.1:23790
-//! etcdctl --endpoints=127.0.0.1:23790 put a b
+//! cargo run -p httpcore --example echo -- 127.0.0.1:27911
+//! etcdctl --endpoints=127.0.0.1:27911 put a b
 //! ```
 
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ use httpcore::Output;
 use httpcore::h2::{Event, Limits, Server, Settings};
 
 fn main() -> io::Result<()> {
-    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:23790".to_string());
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:27911".to_string());
     let listener = TcpListener::bind(&address)?;
     println!("listening on {address}");
     for socket in listener.incoming() {
@@ -50,10 +50,10 @@ fn serve(mut socket: TcpStream) -> io::Result<()> {
         for event in events {
             println!("{event:?}");
             match event {
-                Event::Request { id, path, .. } => {
-                    if path.ends_with(b"Watch") || path.ends_with(b"Stream") {
-                        streams.insert(id);
-                    }
+                Event::Request { id, path, .. }
+                    if path.ends_with(b"Watch") || path.ends_with(b"Stream") =>
+                {
+                    streams.insert(id);
                 }
                 Event::Message { id, data } if streams.contains(&id) => {
                     server.send_message(id, &[data]);

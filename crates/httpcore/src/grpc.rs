@@ -7,6 +7,9 @@ use bytes::{Buf, Bytes, BytesMut};
 /// A compression flag and a big-endian length stand before every message.
 pub const PREFIX_BYTES: usize = 5;
 
+/// The flag of a compressed message.
+const COMPRESSED: u8 = 1;
+
 /// Status codes this crate itself answers with.
 pub mod code {
     pub const OK: u8 = 0;
@@ -21,11 +24,11 @@ pub mod code {
     pub const UNAUTHENTICATED: u8 = 16;
 }
 
-/// The prefix of an uncompressed message of `length` bytes.
-pub fn prefix(length: usize) -> [u8; PREFIX_BYTES] {
+/// The prefix of a message of `length` bytes.
+pub fn prefix(length: usize, compressed: bool) -> [u8; PREFIX_BYTES] {
     let length = u32::try_from(length).expect("gRPC cannot carry a message of 4 GiB");
     let [a, b, c, d] = length.to_be_bytes();
-    [0, a, b, c, d]
+    [u8::from(compressed), a, b, c, d]
 }
 
 /// Cuts the data of one stream into messages.
@@ -36,6 +39,9 @@ pub struct Deframer {
     /// The length of the message in `partial`, once its prefix is complete.
     wanted: usize,
     partial: BytesMut,
+    /// Messages marked as compressed are expanded; without it they are refused.
+    #[cfg(feature = "gzip")]
+    gzip: bool,
 }
 
 /// Why a message will not be delivered; the stream must be answered with this status.
@@ -46,6 +52,12 @@ pub struct Refused {
 }
 
 impl Deframer {
+    /// A deframer for a stream whose messages may be compressed.
+    #[cfg(feature = "gzip")]
+    pub fn with_gzip() -> Deframer {
+        Deframer { gzip: true, ..Deframer::default() }
+    }
+
     /// Takes the next message from the front of `data`; `None` once `data` is used up. A message
     /// that lies whole in `data` is a slice of it; one that was cut is joined by copying.
     pub fn next(
@@ -61,7 +73,7 @@ impl Deframer {
             if (self.prefix_len as usize) < PREFIX_BYTES {
                 return Ok(None);
             }
-            self.wanted = length(self.prefix, message_bytes_max)?;
+            self.wanted = self.length(message_bytes_max)?;
         }
         let missing = self.wanted - self.partial.len();
         if data.len() < missing {
@@ -73,11 +85,17 @@ impl Deframer {
         }
         let rest = data.split_to(missing);
         self.prefix_len = 0;
-        if self.partial.is_empty() {
-            return Ok(Some(rest));
+        let message = if self.partial.is_empty() {
+            rest
+        } else {
+            self.partial.extend_from_slice(&rest);
+            std::mem::take(&mut self.partial).freeze()
+        };
+        #[cfg(feature = "gzip")]
+        if self.prefix[0] == COMPRESSED {
+            return crate::gzip::expand(&message, message_bytes_max).map(Some);
         }
-        self.partial.extend_from_slice(&rest);
-        Ok(Some(std::mem::take(&mut self.partial).freeze()))
+        Ok(Some(message))
     }
 
     /// Whether the stream may end here.
@@ -89,24 +107,31 @@ impl Deframer {
     pub fn partial_bytes(&self) -> usize {
         self.partial.len()
     }
-}
 
-fn length(prefix: [u8; PREFIX_BYTES], message_bytes_max: usize) -> Result<usize, Refused> {
-    let [flag, length @ ..] = prefix;
-    let refuse = |code, message| Err(Refused { code, message });
-    let length = u32::from_be_bytes(length) as usize;
-    if length > message_bytes_max {
-        let text =
-            format!("grpc: received message larger than max ({length} vs. {message_bytes_max})");
-        return refuse(code::RESOURCE_EXHAUSTED, text);
-    }
-    match flag {
-        0 => Ok(length),
-        1 => refuse(
-            code::INTERNAL,
-            "grpc: compressed flag set with identity or empty encoding".to_string(),
-        ),
-        flag => refuse(code::INTERNAL, format!("grpc: received unexpected payload format {flag}")),
+    /// The length a complete prefix announces, if such a message is acceptable.
+    fn length(&self, message_bytes_max: usize) -> Result<usize, Refused> {
+        let [flag, length @ ..] = self.prefix;
+        let refuse = |code, message| Err(Refused { code, message });
+        let length = u32::from_be_bytes(length) as usize;
+        if flag > COMPRESSED {
+            let text = format!("grpc: received unexpected payload format {flag}");
+            return refuse(code::INTERNAL, text);
+        }
+        if length > message_bytes_max {
+            let text = format!(
+                "grpc: received message larger than max ({length} vs. {message_bytes_max})"
+            );
+            return refuse(code::RESOURCE_EXHAUSTED, text);
+        }
+        #[cfg(feature = "gzip")]
+        let expected = self.gzip;
+        #[cfg(not(feature = "gzip"))]
+        let expected = false;
+        if flag == COMPRESSED && !expected {
+            let text = "grpc: compressed flag set with identity or empty encoding".to_string();
+            return refuse(code::INTERNAL, text);
+        }
+        Ok(length)
     }
 }
 
@@ -177,7 +202,7 @@ mod tests {
     fn framed(messages: &[&[u8]]) -> Bytes {
         let mut all = BytesMut::new();
         for message in messages {
-            all.extend_from_slice(&prefix(message.len()));
+            all.extend_from_slice(&prefix(message.len(), false));
             all.extend_from_slice(message);
         }
         all.freeze()

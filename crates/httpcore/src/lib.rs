@@ -13,8 +13,13 @@
 //! limits it was given.
 
 pub mod grpc;
+#[cfg(feature = "gzip")]
+mod gzip;
+pub mod h1;
 pub mod h2;
 pub mod hpack;
 pub mod output;
+pub mod ws;
 
+pub use h2::Headers;
 pub use output::Output;

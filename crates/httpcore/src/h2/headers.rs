@@ -45,7 +45,16 @@ struct Facts {
     authorities: usize,
     hosts: usize,
     connection: bool,
-    compressed: bool,
+    encoding: Encoding,
+}
+
+/// How the messages of a stream are compressed.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    #[default]
+    Identity,
+    Gzip,
+    Unknown,
 }
 
 /// How a request that cannot be served is turned away.
@@ -103,8 +112,22 @@ impl Headers {
         self.0.facts.timeout.as_ref()?.as_ref().ok().copied()
     }
 
+    /// The headers of a request that came another way than over HTTP/2. Names must be lower case.
+    pub(crate) fn from_parts(method: Bytes, path: Bytes, fields: Vec<Field>) -> Headers {
+        let mut facts = Facts::default();
+        for field in &fields {
+            note(field, &mut facts);
+        }
+        let pseudo = Pseudo { method: Some(method), path: Some(path), ..Pseudo::default() };
+        Headers(Arc::new(Inner { pseudo, fields, facts }))
+    }
+
     pub(super) fn is_grpc(&self) -> bool {
         self.0.facts.grpc
+    }
+
+    pub(super) fn is_gzip(&self) -> bool {
+        self.0.facts.encoding == Encoding::Gzip
     }
 
     pub(super) fn malformed(&self) -> Option<&'static str> {
@@ -157,7 +180,7 @@ impl Headers {
         if matches!(facts.timeout, Some(Ok(Duration::ZERO))) {
             return refuse(200, code::DEADLINE_EXCEEDED, "context deadline exceeded".to_string());
         }
-        if facts.compressed {
+        if facts.encoding == Encoding::Unknown {
             let encoding = self.get("grpc-encoding").map_or(&b""[..], |value| value);
             let shown = String::from_utf8_lossy(encoding);
             let message =
@@ -252,7 +275,11 @@ fn note(field: &Field, facts: &mut Facts) {
             facts.grpc_status = Some(number.unwrap_or(code::UNKNOWN));
         }
         b"grpc-encoding" => {
-            facts.compressed = !matches!(&field.value[..], b"" | b"identity");
+            facts.encoding = match &field.value[..] {
+                b"" | b"identity" => Encoding::Identity,
+                b"gzip" if cfg!(feature = "gzip") => Encoding::Gzip,
+                _ => Encoding::Unknown,
+            };
         }
         b"host" => facts.hosts += 1,
         b"connection" => facts.connection = true,

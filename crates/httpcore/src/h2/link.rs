@@ -53,7 +53,14 @@ impl Link {
     }
 
     /// The head of every gRPC answer.
-    pub fn answer_head(&mut self, id: u32) {
+    pub fn answer_head(&mut self, id: u32, gzip: bool) {
+        if gzip {
+            return self.header_block(id, false, |encoder, block| {
+                encoder.repeated(b":status", b"200", block);
+                encoder.repeated(b"content-type", b"application/grpc", block);
+                encoder.repeated(b"grpc-encoding", b"gzip", block);
+            });
+        }
         constant(&mut self.answer_head, &mut self.encoder, |encoder, block| {
             encoder.repeated(b":status", b"200", block);
             encoder.repeated(b"content-type", b"application/grpc", block);
@@ -124,8 +131,17 @@ impl Link {
 
     /// Sends one gRPC message, or as much of it as the windows allow; the rest waits in `stream`.
     pub fn message(&mut self, id: u32, stream: &mut Stream, parts: &[Bytes]) -> Pumped {
+        #[cfg(feature = "gzip")]
+        let compressed;
+        #[cfg(feature = "gzip")]
+        let parts = if stream.gzip {
+            compressed = [crate::gzip::compress(parts)];
+            &compressed[..]
+        } else {
+            parts
+        };
         let length: usize = parts.iter().map(Bytes::len).sum();
-        let prefix = grpc::prefix(length);
+        let prefix = grpc::prefix(length, stream.gzip);
         let total = PREFIX_BYTES + length;
         let fits =
             total <= self.peer_max_frame && total as i64 <= self.window.min(stream.send_window);

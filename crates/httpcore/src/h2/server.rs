@@ -116,7 +116,7 @@ impl Server {
         }
         guard.sent();
         if stream.sending == Sending::Idle {
-            link.answer_head(id.0);
+            link.answer_head(id.0, stream.gzip);
         }
         stream.sending = Sending::Ended;
         stream.ending = Some(Ending::Trailers { code: code::OK, message: String::new() });
@@ -137,7 +137,7 @@ impl Server {
         {
             guard.sent();
             stream.sending = Sending::Open;
-            link.answer_head(id.0);
+            link.answer_head(id.0, stream.gzip);
         }
     }
 
@@ -326,6 +326,9 @@ impl Server {
         let mut stream = Stream::new(send_window, receive_window);
         stream.receiving = !end;
         stream.plain = !headers.is_grpc();
+        if headers.is_gzip() {
+            stream.allow_gzip();
+        }
         let path = headers.path().cloned().unwrap_or_default();
         let plain = stream.plain;
         connection.streams.insert(id, stream);

@@ -17,6 +17,8 @@ pub struct Stream {
     pub deframer: Deframer,
     /// Not gRPC: data is handed on as it comes.
     pub plain: bool,
+    /// The client compresses, so it is answered compressed.
+    pub gzip: bool,
     /// The peer has not ended its side.
     pub receiving: bool,
     pub sending: Sending,
@@ -56,6 +58,7 @@ impl Stream {
             receive_used: 0,
             deframer: Deframer::default(),
             plain: false,
+            gzip: false,
             receiving: true,
             sending: Sending::Idle,
             queue: VecDeque::new(),
@@ -64,6 +67,18 @@ impl Stream {
             waits: false,
         }
     }
+}
+
+impl Stream {
+    /// Messages on this stream may be compressed.
+    #[cfg(feature = "gzip")]
+    pub fn allow_gzip(&mut self) {
+        self.gzip = true;
+        self.deframer = Deframer::with_gzip();
+    }
+
+    #[cfg(not(feature = "gzip"))]
+    pub fn allow_gzip(&mut self) {}
 }
 
 /// The open streams of a connection, by number.
