@@ -95,7 +95,7 @@ impl Wal {
             allocated: options.segment_bytes,
             crc: 0,
             reserve: None,
-            places: Places::default(),
+            places: Places::new(1),
             dirty: false,
             failed: false,
             buffer: Vec::new(),
