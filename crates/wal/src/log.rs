@@ -95,7 +95,7 @@ impl Wal {
             allocated: options.segment_bytes,
             crc: 0,
             reserve: None,
-            places: Places::default(),
+            places: Places::new(1),
             dirty: false,
             failed: false,
             buffer: Vec::new(),
@@ -127,12 +127,20 @@ impl Wal {
         if hard_state.is_none() && entries.is_empty() {
             return Ok(());
         }
+        let mut last = self.last_index;
+        for entry in entries {
+            assert!(
+                entry.index <= last + 1,
+                "entry {} would leave a gap behind {last}",
+                entry.index
+            );
+            last = entry.index;
+        }
         // Kind, term, index and the length of the data take 30 bytes at most.
         let size = |entry: &Entry| entry.data.len() + 30 + record::OVERHEAD_BYTES_MAX;
         self.make_room(entries.iter().map(size).sum::<usize>() + 64)?;
 
         self.buffer.clear();
-        let crc_before = self.crc;
         let sequence = self.tail().name.sequence;
         let mut scratch = std::mem::take(&mut self.scratch);
         for entry in entries {
@@ -148,7 +156,6 @@ impl Wal {
             self.put(Kind::State, &scratch);
         }
         self.scratch = scratch;
-        debug_assert!(crc_before != self.crc || self.buffer.is_empty());
         self.write()?;
 
         if let Some(entry) = entries.last() {

@@ -16,7 +16,6 @@ pub struct Place {
     pub crc: u32,
 }
 
-#[derive(Default)]
 pub struct Places {
     /// Ascending by index.
     places: Vec<Place>,
@@ -25,6 +24,11 @@ pub struct Places {
 }
 
 impl Places {
+    /// No entries yet; the first one will have the index `end`.
+    pub fn new(end: u64) -> Places {
+        Places { places: Vec::new(), end }
+    }
+
     /// Takes note of an entry that was written or read at a place.
     pub fn note(&mut self, place: Place) {
         if place.index > self.end {

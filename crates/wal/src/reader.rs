@@ -64,8 +64,10 @@ impl Reader {
         let present = len.min(rest - LENGTH_BYTES);
 
         // The first fields of a record state its length once more. If both are there and disagree,
-        // one of them is wrong, and how much of what follows belongs to the record is unknown.
-        let own = record::len_by_own_account(self.bytes(start, present.min(32))?);
+        // one of them is wrong, and how much of what follows belongs to the record is unknown. Only
+        // the first sector is asked: the statement may continue in one that never landed.
+        let in_sector = SECTOR_BYTES - start % SECTOR_BYTES;
+        let own = record::len_by_own_account(self.bytes(start, present.min(in_sector).min(32))?);
         if own.is_some_and(|own| own != len) {
             return Ok(Step::Damaged("a record whose two lengths differ"));
         }

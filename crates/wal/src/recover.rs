@@ -155,7 +155,7 @@ impl Scan {
             marks_only: false,
             recovered: Recovered::default(),
             metadata: Vec::new(),
-            places: Places::default(),
+            places: Places::new(from.index + 1),
             offset: 0,
             crc: 0,
         }
@@ -230,10 +230,13 @@ impl Scan {
 
     /// An entry takes its position, and all that stood there and behind it is void.
     fn entry(&mut self, entry: Entry, place: Place, path: &Path) -> Result<()> {
+        let entries = &mut self.recovered.entries;
         let Some(position) = entry.index.checked_sub(self.start_index + 1) else {
+            // Not wanted itself, but what was read before it and stood behind it is void.
+            entries.clear();
+            self.places = Places::new(self.start_index + 1);
             return Ok(());
         };
-        let entries = &mut self.recovered.entries;
         if position > entries.len() as u64 {
             return Err(Error::Gap {
                 segment: path.to_path_buf(),
