@@ -140,7 +140,7 @@ impl Client {
                         self.connection.nuisance()?;
                     }
                 }
-                Incoming::Failed { id, code } => {
+                Incoming::Failed { id, code, .. } => {
                     events.push(ClientEvent::Reset { id: StreamId(id), code });
                 }
                 Incoming::Ping => {}

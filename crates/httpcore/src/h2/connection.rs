@@ -82,6 +82,7 @@ pub enum Incoming {
     Failed {
         id: u32,
         code: u32,
+        disowned: bool,
     },
 }
 
@@ -211,6 +212,10 @@ impl Connection {
         {
             stream.waits = true;
             self.waiting.push_back(id);
+            // Streams that were reset while they waited are still in the list.
+            if self.waiting.len() > 2 * self.streams.len() + 64 {
+                self.waiting.retain(|id| self.streams.contains_key(id));
+            }
         }
     }
 
@@ -485,8 +490,9 @@ impl Connection {
     }
 
     fn fail_stream(&mut self, id: u32, code: u32) -> Incoming {
+        let disowned = self.streams.get(&id).is_none_or(|stream| stream.disowned);
         self.abandon(id, code);
-        Incoming::Failed { id, code }
+        Incoming::Failed { id, code, disowned }
     }
 
     /// The connection's window has grown: the waiting streams take turns, one frame each, so

@@ -13,8 +13,9 @@
 //! decides nothing about methods: an unknown path is the owner's to refuse.
 //!
 //! Always true: after `Closed` nothing more is read or sent, except that the GOAWAY in the output
-//! should be flushed; an answer to a stream that is gone is ignored; every `Request` the owner saw
-//! is followed by exactly one end, made by the owner's answer or by a `Reset` event.
+//! should be flushed; an answer to a stream that is gone is ignored; a stream of which the owner saw
+//! a `Reset` is never heard of again. Until its last answer is out, a stream may still bring events
+//! to an owner who has finished with it; they may be ignored.
 //!
 //! The owner should stop reading from the socket while the output is long: that is the back
 //! pressure that keeps a peer who never reads from filling the memory.
@@ -106,7 +107,7 @@ impl Default for Limits {
             message_bytes_max: 2 << 20,
             partial_bytes_max: 64 << 20,
             ping_interval_min_ms: 5000,
-            resets_burst: 5000,
+            resets_burst: 20_000,
             nuisance_per_second: 10_000,
             plain_http: false,
         }

@@ -87,9 +87,10 @@ impl Server {
                 Incoming::Headers { id, headers, end } => self.headers(id, headers, end, events)?,
                 Incoming::Data { id, data, end } => self.data(id, data, end, events),
                 Incoming::Reset { id, code } => self.reset_by_peer(id, code, events)?,
-                Incoming::Failed { id, code } => {
+                Incoming::Failed { id, code, disowned: false } => {
                     events.push(Event::Reset { id: StreamId(id), code });
                 }
+                Incoming::Failed { .. } => {}
                 Incoming::Ping => self.pinged(now_ms)?,
                 Incoming::PingAck { data: LEAVING_PING } if self.leaving == Leaving::Told => {
                     self.leave_for_good();
@@ -186,8 +187,16 @@ impl Server {
         let mut all = headers.to_vec();
         all.push(("content-length", &length));
         self.start_http(id, status, &all);
-        self.send_data(id, body);
-        self.finish_http(id);
+        let Connection { link, streams, .. } = &mut self.connection;
+        if let Some(stream) = streams.get_mut(&id.0)
+            && stream.sending == Sending::Open
+        {
+            stream.sending = Sending::Ended;
+            stream.ending = Some(Ending::Flag);
+            let body = if stream.bodyless { Bytes::new() } else { body };
+            let pumped = link.data(id.0, stream, body);
+            self.settle(id.0, pumped);
+        }
     }
 
     /// Sends the head of an answer to a request that is not gRPC. Names must be lower case.
@@ -212,6 +221,7 @@ impl Server {
         let Connection { link, streams, guard, .. } = &mut self.connection;
         if let Some(stream) = streams.get_mut(&id.0)
             && stream.sending == Sending::Open
+            && !stream.bodyless
         {
             guard.sent();
             let pumped = link.data(id.0, stream, data);
@@ -240,6 +250,11 @@ impl Server {
     /// Bytes on this stream that the client's windows have not let out yet.
     pub fn pending(&self, id: StreamId) -> usize {
         self.connection.streams.get(&id.0).map_or(0, |stream| stream.queued)
+    }
+
+    /// The same for all streams together: what this client makes us hold.
+    pub fn pending_all(&self) -> usize {
+        self.connection.streams.values().map(|stream| stream.queued).sum()
     }
 
     /// Whether the stream is still there.
@@ -331,6 +346,7 @@ impl Server {
         }
         let path = headers.path().cloned().unwrap_or_default();
         let plain = stream.plain;
+        stream.bodyless = plain && headers.method().is_some_and(|method| method == "HEAD");
         connection.streams.insert(id, stream);
         let id = StreamId(id);
         events.push(if plain {
@@ -347,13 +363,15 @@ impl Server {
     fn trailers(&mut self, id: u32, end: bool, events: &mut Vec<Event>) -> Result<(), Closed> {
         let connection = &mut self.connection;
         match connection.streams.get(&id) {
-            Some(stream) if stream.receiving && end => {
+            Some(stream) if end && (stream.receiving || stream.disowned) => {
                 self.data(id, Bytes::new(), true, events);
                 Ok(())
             }
-            Some(_) => {
+            Some(stream) => {
+                if !stream.disowned {
+                    events.push(Event::Reset { id: StreamId(id), code: error::PROTOCOL_ERROR });
+                }
                 connection.abandon(id, error::PROTOCOL_ERROR);
-                events.push(Event::Reset { id: StreamId(id), code: error::PROTOCOL_ERROR });
                 Ok(())
             }
             None if connection.closed_early(id) => connection.nuisance(),
@@ -382,6 +400,10 @@ impl Server {
         let connection = &mut self.connection;
         // Data on a stream that is gone was on its way when it went.
         let Some(stream) = connection.streams.get_mut(&id) else { return };
+        if stream.disowned {
+            stream.receiving &= !end;
+            return;
+        }
         if !stream.receiving {
             connection.abandon(id, error::STREAM_CLOSED);
             events.push(Event::Reset { id: StreamId(id), code: error::STREAM_CLOSED });
@@ -425,20 +447,25 @@ impl Server {
         }
     }
 
+    /// Answers a stream whose data cannot be taken. The answer may have to wait for the client's
+    /// window; the owner has nothing more to do with it.
     fn refuse_message(&mut self, id: u32, end: bool, refused: Refused, events: &mut Vec<Event>) {
-        if let Some(stream) = self.connection.streams.get_mut(&id) {
-            stream.receiving = !end;
-        }
+        let Some(stream) = self.connection.streams.get_mut(&id) else { return };
+        stream.receiving = !end;
+        stream.disowned = true;
+        let unfinished = std::mem::take(&mut stream.deframer);
+        self.connection.partial_bytes -= unfinished.partial_bytes();
         self.finish(StreamId(id), refused.code, &refused.message);
-        // If the answer waits for the client's window, it is the crate that will finish it.
         events.push(Event::Reset { id: StreamId(id), code: error::NO_ERROR });
     }
 
     fn reset_by_peer(&mut self, id: u32, code: u32, events: &mut Vec<Event>) -> Result<(), Closed> {
-        if self.connection.remove(id).is_none() {
+        let Some(stream) = self.connection.remove(id) else {
             return self.connection.nuisance();
+        };
+        if !stream.disowned {
+            events.push(Event::Reset { id: StreamId(id), code });
         }
-        events.push(Event::Reset { id: StreamId(id), code });
         if self.connection.guard.reset() {
             return Ok(());
         }

@@ -19,6 +19,10 @@ pub struct Stream {
     pub plain: bool,
     /// The client compresses, so it is answered compressed.
     pub gzip: bool,
+    /// The answer has no body, whatever the owner sends: the request was a HEAD.
+    pub bodyless: bool,
+    /// The owner has been told that this stream is gone; it stays only until its answer is out.
+    pub disowned: bool,
     /// The peer has not ended its side.
     pub receiving: bool,
     pub sending: Sending,
@@ -59,6 +63,8 @@ impl Stream {
             deframer: Deframer::default(),
             plain: false,
             gzip: false,
+            bodyless: false,
+            disowned: false,
             receiving: true,
             sending: Sending::Idle,
             queue: VecDeque::new(),
