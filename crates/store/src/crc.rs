@@ -53,7 +53,7 @@ fn tables() -> &'static [Table; 32] {
 fn one_zero_byte() -> [u32; 32] {
     const POLYNOMIAL: u32 = 0x82f6_3b78;
     std::array::from_fn(|bit| {
-        (0..8).fold(1 << bit, |crc: u32, _| (crc >> 1) ^ (crc & 1) * POLYNOMIAL)
+        (0..8).fold(1 << bit, |crc: u32, _| (crc >> 1) ^ ((crc & 1) * POLYNOMIAL))
     })
 }
 
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_whole_follows_from_its_parts() {
-        let bytes: Vec<u8> = (0..70_000u32).map(|n| (n * 31 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..70_000u32).map(|n| ((n * 31) >> 3) as u8).collect();
         for cut in [0, 1, 2, 3, 17, 255, 256, 4096, 65_537, 70_000] {
             let (first, second) = bytes.split_at(cut);
             let combined = combine(crc32c(first), crc32c(second), second.len());

@@ -55,11 +55,11 @@ impl View {
     }
 
     fn changes_of(&self, rows: &[Row]) -> Vec<Arc<Change>> {
-        let index = self.shared.index.read();
         let by_revision = rows.chunk_by(|a, b| a.revision.main == b.revision.main);
         by_revision
             .map(|rows| {
                 let revision = rows[0].revision.main;
+                let index = self.shared.index.read();
                 let events = rows.iter().map(|row| {
                     let key = Kv::read(&row.kv).key;
                     let before = index.at(key, revision - 1);

@@ -64,6 +64,7 @@ pub(crate) fn read(
                         Some(_) => sorted.push(found),
                     }
                 }
+                true
             });
             not_compacted(shared, at)?;
         }

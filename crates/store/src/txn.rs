@@ -113,6 +113,7 @@ fn holds(shared: &Shared, compare: &Compare, at: i64) -> Result<bool, ReadError>
             after = index.walk(&range, after.as_deref(), at, range::CHUNK_KEYS, |_, found| {
                 keys += 1;
                 chunk.push(found);
+                true
             });
             range::not_compacted(shared, at)?;
         }

@@ -93,6 +93,7 @@ impl<'a> Write<'a> {
             after =
                 index.walk(&range, after.as_deref(), self.main, range::CHUNK_KEYS, |key, found| {
                     doomed.push((key.into(), found.modified));
+                    true
                 });
             if after.is_none() {
                 break;

@@ -88,15 +88,15 @@ impl Index {
     }
 
     /// Walks the keys of a range that existed at `main`, in key order, from just behind `after`.
-    /// `visit` says whether to go on; at most `keys_max` keys are looked at. Returns the key to go
-    /// on behind, or `None` at the end of the range.
+    /// `visit` says whether to go on; at most `keys_max` keys are looked at. Returns the last key
+    /// looked at, or `None` at the end of the range.
     pub fn walk(
         &self,
         range: &KeyRange,
         after: Option<&[u8]>,
         main: i64,
         keys_max: usize,
-        mut visit: impl FnMut(&[u8], Found),
+        mut visit: impl FnMut(&[u8], Found) -> bool,
     ) -> Option<Box<[u8]>> {
         if range.is_empty() {
             return None;
@@ -108,11 +108,9 @@ impl Index {
         };
         let mut looked = 0;
         for (key, history) in self.keys.range::<[u8], _>((start, end)) {
-            if let Some(found) = history.at(main) {
-                visit(key, found);
-            }
+            let go_on = history.at(main).is_none_or(|found| visit(key, found));
             looked += 1;
-            if looked == keys_max {
+            if looked == keys_max || !go_on {
                 return Some(key.clone());
             }
         }
