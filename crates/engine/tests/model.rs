@@ -40,6 +40,7 @@ struct Run {
     synced: u64,
     upto: u64,
     uncommitted: bool,
+    sync_failed: bool,
     index: u64,
     main: i64,
     snapshots: Vec<(Box<dyn Snapshot>, Box<dyn Snapshot>)>,
@@ -67,6 +68,7 @@ impl Run {
             synced: 0,
             upto: 0,
             uncommitted: false,
+            sync_failed: false,
             index: 0,
             main: 1,
             snapshots: Vec::new(),
@@ -98,7 +100,15 @@ impl Run {
         };
         // Whatever failed, failed because the power is off, or the disk has failed for good.
         if result.is_err() {
-            self.crash();
+            // What a failed sync has left in memory is not on the disk: no process should meet that.
+            let process_only = self.random.random_range(0..4) == 0 && !self.sync_failed;
+            if process_only {
+                self.snapshots.clear();
+                self.disk.kill();
+                self.reopen();
+            } else {
+                self.crash();
+            }
         }
     }
 
@@ -269,6 +279,7 @@ impl Run {
 
     fn failed_sync(&mut self) -> Result<(), ()> {
         self.disk.fail_sync_in(self.random.random_range(0..4));
+        self.sync_failed = true;
         loop {
             self.append()?;
             self.commit()?;
@@ -312,6 +323,7 @@ impl Run {
     }
 
     fn reopen(&mut self) {
+        self.sync_failed = false;
         self.engine = open(&self.disk, &self.options).unwrap();
         let found = self.engine.last_commit();
         assert!(found.index >= self.synced, "lost commits: {} < {}", found.index, self.synced);

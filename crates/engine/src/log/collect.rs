@@ -311,11 +311,6 @@ impl Segment {
         let dead_bytes = self.bytes - self.sealed_live_bytes();
         self.sealed && (self.dead_rows > 0 || dead_bytes > DEAD_BYTES_MIN)
     }
-
-    /// Small enough to be taken along when a neighbour is rewritten.
-    fn is_small(&self, segment_bytes: u64) -> bool {
-        self.sealed && self.sealed_live_bytes() <= segment_bytes / 8
-    }
 }
 
 impl State {
@@ -332,10 +327,7 @@ impl State {
         };
         let at = self.segments.iter().position(covered)?;
         let last_seq = pass.last_seq;
-        let joins = |segment: &Segment| {
-            segment.last_seq <= last_seq && (segment.has_dead() || segment.is_small(segment_bytes))
-        };
-        let run = self.extend(at, segment_bytes, joins);
+        let run = self.extend(at, last_seq, segment_bytes, Segment::has_dead);
         pass.next_seq = self.segments[run.end - 1].last_seq + 1;
         Some(run)
     }
@@ -343,30 +335,33 @@ impl State {
     /// A run around a segment of which half or more is dead.
     fn mostly_dead(&self, segment_bytes: u64) -> Option<Range<usize>> {
         let at = self.segments.iter().position(Segment::is_mostly_dead)?;
-        let joins = |segment: &Segment| segment.is_mostly_dead() || segment.is_small(segment_bytes);
-        Some(self.extend(at, segment_bytes, joins))
+        Some(self.extend(at, u64::MAX, segment_bytes, Segment::is_mostly_dead))
     }
 
-    /// Takes neighbours into a run while what lives in it fits one segment. So small segments do
-    /// not pile up.
+    /// Takes neighbours into a run while what lives in it fits one segment: those that need it too,
+    /// and those that are not much larger than the run, so that small segments do not pile up and a
+    /// row is rewritten for that reason only a few times.
     fn extend(
         &self,
         at: usize,
+        last_seq: u64,
         segment_bytes: u64,
-        joins: impl Fn(&Segment) -> bool,
+        needs_it: impl Fn(&Segment) -> bool,
     ) -> Range<usize> {
         let mut run = at..at + 1;
         let mut live_bytes = self.segments[at].sealed_live_bytes();
-        let mut fits = |segment: &Segment| {
-            let joined = live_bytes + segment.sealed_live_bytes();
-            let fits = segment.sealed && joins(segment) && joined <= segment_bytes;
-            live_bytes = if fits { joined } else { live_bytes };
-            fits
+        let mut joins = |segment: &Segment| {
+            let more = segment.sealed_live_bytes();
+            let near = needs_it(segment) || more <= (2 * live_bytes).max(segment_bytes / 16);
+            let fits = segment.last_seq <= last_seq && live_bytes + more <= segment_bytes;
+            let joins = segment.sealed && near && fits;
+            live_bytes += if joins { more } else { 0 };
+            joins
         };
-        while run.start > 0 && fits(&self.segments[run.start - 1]) {
+        while run.start > 0 && joins(&self.segments[run.start - 1]) {
             run.start -= 1;
         }
-        while run.end < self.segments.len() && fits(&self.segments[run.end]) {
+        while run.end < self.segments.len() && joins(&self.segments[run.end]) {
             run.end += 1;
         }
         run
