@@ -8,6 +8,7 @@ use std::fmt;
 use std::net::ToSocketAddrs;
 
 use crate::ids::{cluster_id, member_id};
+use crate::quote::{quote, quote_list};
 use crate::settings::Config;
 use crate::urls::{Url, parse_list, texts};
 
@@ -48,14 +49,19 @@ impl Config {
                 url.address()
             ));
         }
+        Ok(())
+    }
+
+    /// What is looked at once the member stands, after the line `starting an etcd server`.
+    pub fn check_services(&self) -> Result<(), String> {
+        let kind = self.auth_token.split(',').next().unwrap_or_default();
+        if !matches!(kind, "simple" | "jwt") {
+            return Err("auth: invalid auth options".into());
+        }
         if self.listen_metrics_urls.iter().any(Url::is_tls) {
             return Err("client TLS key/cert (--cert-file, --key-file) must be provided for \
                         metrics secure url"
                 .into());
-        }
-        let kind = self.auth_token.split(',').next().unwrap_or_default();
-        if !matches!(kind, "simple" | "jwt") {
-            return Err("auth: invalid auth options".into());
         }
         Ok(())
     }
@@ -66,8 +72,8 @@ impl Config {
             .map_err(|why| format!("error setting up initial cluster: {why}"))?;
         let Some(listed) = members.get(&self.name) else {
             return Err(format!(
-                "couldn't find local name {:?} in the initial cluster configuration",
-                self.name
+                "couldn't find local name {} in the initial cluster configuration",
+                quote(&self.name)
             ));
         };
         check_advertised(&self.name, &self.initial_advertise_peer_urls, listed)?;
@@ -150,11 +156,7 @@ fn check_advertised(name: &str, advertised: &[Url], listed: &[Url]) -> Result<()
 fn compare(advertised: &[Url], listed: &[Url]) -> Result<(), String> {
     let (mut own, mut named) = (texts(advertised), texts(listed));
     if own.len() != named.len() {
-        let shown = |urls: &[String]| {
-            let quoted: Vec<String> = urls.iter().map(|url| format!("{url:?}")).collect();
-            format!("[{}]", quoted.join(" "))
-        };
-        return Err(format!("len({}) != len({})", shown(&own), shown(&named)));
+        return Err(format!("len({}) != len({})", quote_list(&own), quote_list(&named)));
     }
     own.sort();
     named.sort();
@@ -166,7 +168,7 @@ fn compare(advertised: &[Url], listed: &[Url]) -> Result<(), String> {
     own.sort();
     named.sort();
     match own.iter().zip(&named).find(|(one, other)| one != other) {
-        Some((one, other)) => Err(format!("resolved urls: {one:?} != {other:?}")),
+        Some((one, other)) => Err(format!("resolved urls: {} != {}", quote(one), quote(other))),
         None => Ok(()),
     }
 }

@@ -10,6 +10,7 @@ use crate::grammar::{self, Parsed};
 use crate::help;
 use crate::host;
 use crate::log::{Entry, Level, LogConfig, Logger};
+use crate::quote::quote;
 use crate::settings::Config;
 use crate::unsupported;
 use crate::validate::{self, ADVERTISE_UNSET, Fault};
@@ -93,7 +94,9 @@ impl Config {
                 let stderr = format!("{complaint}\n{}", help::usage());
                 return Outcome::Print { stdout: String::new(), stderr, code: 2 };
             }
-            Parsed::Leftover(word) => Err(Fault::Refused(format!("{word:?} is not a valid flag"))),
+            Parsed::Leftover(word) => {
+                Err(Fault::Refused(format!("{} is not a valid flag", quote(&word))))
+            }
             Parsed::Fine if draft.print_version => {
                 let stdout = help::version();
                 return Outcome::Print { stdout, stderr: String::new(), code: 0 };
@@ -138,7 +141,11 @@ fn gather(
             Err(FileFault::Exit(stderr)) => {
                 return Err(Outcome::Print { stdout: String::new(), stderr, code: 1 });
             }
-            Err(FileFault::Fault(fault)) => Err(fault),
+            Err(FileFault::Fault(fault)) => {
+                // What a refused file said about the log and about names counts for nothing.
+                *draft = Draft::default();
+                Err(fault)
+            }
             Ok(()) => {
                 lines.push(entry!(
                     Level::Info,
@@ -157,8 +164,9 @@ fn gather(
     if draft.config.v2_deprecation != "write-only-skip-check" {
         draft.config.v2_deprecation = "write-only".into();
     }
-    for told in aliases::deprecations(draft) {
-        lines.push(entry!(Level::Warn, told));
+    if draft.is_log_settled {
+        let told = aliases::deprecations(draft);
+        lines.extend(told.into_iter().map(|told| entry!(Level::Warn, told)));
     }
     Ok(verdict)
 }

@@ -26,6 +26,8 @@ pub(crate) struct Draft {
     pub gates_text: String,
     pub gate_aliases: BTreeMap<Gate, (&'static str, bool)>,
     pub log: DraftLog,
+    /// The log settings were found right, so that lines can be written as they say.
+    pub is_log_settled: bool,
 }
 
 pub(crate) struct DraftLog {
@@ -64,6 +66,7 @@ impl Default for Draft {
                 rotates: false,
                 rotation_json: ROTATION_JSON.into(),
             },
+            is_log_settled: false,
         }
     }
 }

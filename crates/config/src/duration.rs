@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use crate::quote::quote;
+
 /// A duration in Go's spelling.
 pub fn format_duration(duration: Duration) -> String {
     format_go_duration(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
@@ -44,7 +46,7 @@ fn decimal(value: u64, unit: u64) -> String {
 
 /// Reads a Go duration; the error is Go's text.
 pub fn parse_go_duration(input: &str) -> Result<i64, String> {
-    let invalid = || format!("time: invalid duration {input:?}");
+    let invalid = || format!("time: invalid duration {}", quote(input));
     let (is_negative, mut rest) = match input.as_bytes().first() {
         Some(b'-') => (true, &input[1..]),
         Some(b'+') => (false, &input[1..]),
@@ -67,10 +69,11 @@ pub fn parse_go_duration(input: &str) -> Result<i64, String> {
         let unit_end = after.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after.len());
         let (unit, after) = after.split_at(unit_end);
         if unit.is_empty() {
-            return Err(format!("time: missing unit in duration {input:?}"));
+            return Err(format!("time: missing unit in duration {}", quote(input)));
         }
-        let unit_nanos = unit_nanos(unit)
-            .ok_or_else(|| format!("time: unknown unit {unit:?} in duration {input:?}"))?;
+        let unit_nanos = unit_nanos(unit).ok_or_else(|| {
+            format!("time: unknown unit {} in duration {}", quote(unit), quote(input))
+        })?;
         let part = part_nanos(whole, fraction, unit_nanos).ok_or_else(invalid)?;
         total = total.checked_add(part).filter(|&sum| sum <= 1 << 63).ok_or_else(invalid)?;
         rest = after;

@@ -9,6 +9,7 @@ use crate::draft::Draft;
 use crate::entry;
 use crate::flags;
 use crate::log::{Entry, Level};
+use crate::quote::quote;
 
 /// Why the environment ends the process.
 pub(crate) enum Refusal {
@@ -52,7 +53,9 @@ pub(crate) fn apply(
         let flag = flags::find(name).expect("every listed name is found");
         used.insert(variable.clone());
         match flag.apply(draft, value) {
-            Err(why) => invalid = Some(format!("invalid value {value:?} for {variable}: {why}")),
+            Err(why) => {
+                invalid = Some(format!("invalid value {} for {variable}: {why}", quote(value)))
+            }
             Ok(()) => lines.push(entry!(
                 Level::Info,
                 "recognized and used environment variable",

@@ -9,6 +9,7 @@ use crate::draft::Draft;
 use crate::file_keys::{self, Key, Target};
 use crate::flags;
 use crate::log::output_reason;
+use crate::quote::quote;
 use crate::settings::{Config, Tls};
 use crate::urls::{self, Url};
 use crate::validate::Fault;
@@ -140,7 +141,7 @@ impl Gathered {
                 if let Some(text) = found.flag_text(kind, value)? {
                     let flag = flags::find(found.name).expect("a file key of this kind is a flag");
                     flag.apply(draft, &text).map_err(|why| {
-                        format!("invalid value {text:?} for {}: {why}", found.name)
+                        format!("invalid value {} for {}: {why}", quote(&text), found.name)
                     })?;
                 }
             }

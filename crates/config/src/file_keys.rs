@@ -130,12 +130,11 @@ impl Key {
         }
     }
 
-    /// A text; numbers and bools are taken by their letters, null says nothing.
+    /// A text; null says nothing.
     pub fn text(&self, value: &Yaml) -> Result<Option<String>, String> {
         match value {
             Yaml::Null => Ok(None),
-            Yaml::Text(text) | Yaml::Number(text) => Ok(Some(text.clone())),
-            Yaml::Bool(yes) => Ok(Some(yes.to_string())),
+            Yaml::Text(text) => Ok(Some(text.clone())),
             other => Err(self.mismatch(other, self.go_type(Kind::Text))),
         }
     }

@@ -9,6 +9,7 @@ use crate::aliases;
 use crate::draft::Draft;
 use crate::duration::parse_go_duration;
 use crate::grammar::{NumberError, parse_bool, parse_int, parse_uint};
+use crate::quote::quote;
 use crate::urls::{self, Url};
 
 mod table;
@@ -128,7 +129,7 @@ pub(crate) fn int(value: &str) -> Result<i64, String> {
 
 /// etcd passes Go's longer words through for this one type.
 pub(crate) fn uint32(value: &str) -> Result<u32, String> {
-    let complain = |why| format!("strconv.ParseUint: parsing {value:?}: {why}");
+    let complain = |why| format!("strconv.ParseUint: parsing {}: {why}", quote(value));
     match parse_uint(value) {
         Ok(number) => u32::try_from(number).map_err(|_| complain("value out of range")),
         Err(NumberError::Range) => Err(complain("value out of range")),

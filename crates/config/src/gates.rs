@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::grammar::parse_bool;
+use crate::quote::quote;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gate {
@@ -97,7 +98,8 @@ impl Gates {
             let value = value.ok_or_else(|| format!("missing bool value for {name}"))?.trim();
             let value_parsed = parse_bool(value).ok_or_else(|| {
                 format!(
-                    "invalid value of {name}={value}, err: strconv.ParseBool: parsing {value:?}: invalid syntax"
+                    "invalid value of {name}={value}, err: strconv.ParseBool: parsing {}: invalid syntax",
+                    quote(value)
                 )
             })?;
             named.insert(name, value_parsed);

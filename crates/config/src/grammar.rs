@@ -5,6 +5,7 @@
 
 use crate::draft::Draft;
 use crate::flags;
+use crate::quote::quote;
 
 /// What reading a command line came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,10 +48,11 @@ pub(crate) fn parse(draft: &mut Draft, args: &[String]) -> Parsed {
             },
         };
         if let Err(why) = flag.apply(draft, value) {
+            let quoted = quote(value);
             return Parsed::Wrong(if is_bool {
-                format!("invalid boolean value {value:?} for -{name}: {why}")
+                format!("invalid boolean value {quoted} for -{name}: {why}")
             } else {
-                format!("invalid value {value:?} for flag -{name}: {why}")
+                format!("invalid value {quoted} for flag -{name}: {why}")
             });
         }
     }

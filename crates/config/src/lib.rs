@@ -29,6 +29,7 @@ mod ids;
 pub mod log;
 pub mod memory;
 pub mod notify;
+mod quote;
 mod retention;
 mod settings;
 mod size;

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use crate::quote::quote;
+
 /// One checked URL. It prints as it was written (blanks around it removed, scheme in lower case).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Url {
@@ -128,7 +130,10 @@ pub fn texts(urls: &[Url]) -> Vec<String> {
 
 /// Host and port of `host:port`, with Go's reasons when it is not one.
 pub(crate) fn split_host_port(address: &str) -> Result<(&str, &str), String> {
-    let refuse = |why: &str| Err(format!("address {address}: {why}"));
+    let refuse = |why: &str| match address {
+        "" => Err(why.to_string()),
+        address => Err(format!("address {address}: {why}")),
+    };
     let Some(colon) = address.rfind(':') else { return refuse("missing port in address") };
     let (host, port) = (&address[..colon], &address[colon + 1..]);
     if let Some(inner) = host.strip_prefix('[') {
@@ -153,7 +158,7 @@ struct Parts {
 
 impl Parts {
     fn split(input: &str) -> Result<Self, String> {
-        let refuse = |why: String| Err(format!("parse {input:?}: {why}"));
+        let refuse = |why: String| Err(format!("parse {}: {why}", quote(input)));
         if input.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
             return refuse("net/url: invalid control character in URL".into());
         }
@@ -199,15 +204,15 @@ fn check_authority(address: &str) -> Result<(), String> {
         match byte {
             b'%' => {
                 let escape = address.get(at..(at + 3).min(address.len())).unwrap_or("%");
-                let is_hex =
-                    escape.len() == 3 && escape[1..].bytes().all(|digit| digit.is_ascii_hexdigit());
-                if !is_hex {
-                    return Err(format!("invalid URL escape {escape:?}"));
+                let code = escape.get(1..3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+                // Only what has no letter of its own may be escaped in a host, and % itself.
+                if !code.is_some_and(|code| code >= 0x80 || code == b'%') {
+                    return Err(format!("invalid URL escape {}", quote(escape)));
                 }
             }
-            b' ' | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {
-                let shown = char::from(byte).to_string();
-                return Err(format!("invalid character {shown:?} in host name"));
+            b' ' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {
+                let shown = quote(&char::from(byte).to_string());
+                return Err(format!("invalid character {shown} in host name"));
             }
             _ => {}
         }
@@ -222,5 +227,5 @@ fn check_authority(address: &str) -> Result<(), String> {
     };
     let is_port = port.is_empty()
         || port.strip_prefix(':').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
-    if is_port { Ok(()) } else { Err(format!("invalid port {port:?} after host")) }
+    if is_port { Ok(()) } else { Err(format!("invalid port {} after host", quote(port))) }
 }

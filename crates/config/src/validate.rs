@@ -6,6 +6,7 @@ use crate::entry;
 use crate::flags::clamp;
 use crate::gates::Gate;
 use crate::log::{Entry, Format, Level, LogConfig, Rotation};
+use crate::quote::{quote, quote_list};
 use crate::retention::CompactionMode;
 use crate::settings::{ClusterState, DEFAULT_NAME};
 use crate::urls::{Url, split_host_port, texts};
@@ -32,6 +33,7 @@ const ELECTION_MS_MAX: u64 = 50_000;
 pub(crate) fn validate(draft: &mut Draft, lines: &mut Vec<Entry>) -> Result<(), Fault> {
     aliases::check_flags(draft)?;
     draft.config.log = log(&draft.log)?;
+    draft.is_log_settled = true;
     check_urls(draft, lines)?;
     check_cluster_sources(draft)?;
     check_timers(draft)?;
@@ -41,7 +43,7 @@ pub(crate) fn validate(draft: &mut Draft, lines: &mut Vec<Entry>) -> Result<(), 
     match draft.config.auto_compaction_mode.as_str() {
         "" => return Err(Fault::Refused("undefined auto-compaction-mode".into())),
         mode if CompactionMode::parse(mode).is_none() => {
-            return Err(Fault::Refused(format!("unknown auto-compaction-mode {mode:?}")));
+            return Err(Fault::Refused(format!("unknown auto-compaction-mode {}", quote(mode))));
         }
         _ => {}
     }
@@ -65,7 +67,7 @@ fn log(asked: &DraftLog) -> Result<LogConfig, Fault> {
     match asked.logger.as_str() {
         "zap" => {}
         "capnslog" => return refuse("--logger=capnslog is removed in v3.5".into()),
-        other => return refuse(format!("unknown logger option {other:?}")),
+        other => return refuse(format!("unknown logger option {}", quote(other))),
     }
     let outputs = match asked.outputs.as_slice() {
         [] => vec!["default".to_string()],
@@ -77,15 +79,14 @@ fn log(asked: &DraftLog) -> Result<LogConfig, Fault> {
     let rotation =
         if asked.rotates { Some(log_rotation(&outputs, &asked.rotation_json)?) } else { None };
     if outputs.len() > 1 && outputs.iter().any(|output| output == "systemd/journal") {
-        let listed: Vec<String> = outputs.iter().map(|output| format!("{output:?}")).collect();
         return refuse(format!(
-            "running with systemd/journal but other '--log-outputs' values ([{}]) are configured \
+            "running with systemd/journal but other '--log-outputs' values ({}) are configured \
              with 'default'; override 'default' value with something else",
-            listed.join(" ")
+            quote_list(&outputs)
         ));
     }
     let Some(level) = Level::parse(&asked.level) else {
-        return Err(Fault::Panic(format!("unrecognized level: {:?}", asked.level)));
+        return Err(Fault::Panic(format!("unrecognized level: {}", quote(&asked.level))));
     };
     let format = match asked.format.as_str() {
         "json" | "" => Format::Json,
@@ -207,7 +208,10 @@ fn check_advertised(flag: &str, urls: &[Url]) -> Result<(), String> {
             Ok(_) => continue,
             Err(why) => why,
         };
-        return Err(format!("{flag} {:?} must be \"host:port\" ({why})", texts(urls).join(",")));
+        return Err(format!(
+            "{flag} {} must be \"host:port\" ({why})",
+            quote(&texts(urls).join(","))
+        ));
     }
     Ok(())
 }
@@ -217,7 +221,7 @@ fn check_cluster_sources(draft: &mut Draft) -> Result<(), String> {
     draft.config.initial_cluster_state = match draft.cluster_state.as_str() {
         "new" => ClusterState::New,
         "existing" => ClusterState::Existing,
-        other => return Err(format!("unexpected clusterState {other:?}")),
+        other => return Err(format!("unexpected clusterState {}", quote(other))),
     };
     let sources = [
         !d.url.is_empty(),
@@ -326,7 +330,9 @@ fn check_tls_versions(draft: &Draft) -> Result<(), String> {
         "" => Ok(0),
         "TLS1.2" => Ok(2),
         "TLS1.3" => Ok(3),
-        other => Err(format!("unexpected TLS version {other:?} (must be one of: TLS1.2, TLS1.3)")),
+        other => {
+            Err(format!("unexpected TLS version {} (must be one of: TLS1.2, TLS1.3)", quote(other)))
+        }
     };
     let (least, most) = (rank(&config.tls_min_version)?, rank(&config.tls_max_version)?);
     if most != 0 && least > most {

@@ -57,11 +57,7 @@ impl<'a> Reader<'a> {
     fn next(&mut self) -> Result<Event<'a>, String> {
         match self.parser.next_event() {
             Some(Ok((event, _))) => Ok(event),
-            Some(Err(error)) => Err(match error.marker().line() {
-                // The reference leaves the number of the first line out.
-                0 | 1 => error.info().to_string(),
-                line => format!("line {line}: {}", error.info()),
-            }),
+            Some(Err(error)) => Err(complaint(error.marker().line(), error.info())),
             None => Ok(Event::StreamEnd),
         }
     }
@@ -137,6 +133,17 @@ impl<'a> Reader<'a> {
         self.nodes_left = left.ok_or("document contains excessive aliasing")?;
         Ok(())
     }
+}
+
+/// The reference leaves out what it was parsing, and the number of the first line; and where it was
+/// parsing, rather than scanning, it counts lines from zero.
+fn complaint(line: usize, info: &str) -> String {
+    let (line, info) = match info.strip_prefix("while parsing ").and_then(|s| s.split_once(", ")) {
+        Some((_, problem)) => (line.saturating_sub(1), problem),
+        None if line == 1 => (0, info),
+        None => (line, info),
+    };
+    if line == 0 { info.into() } else { format!("line {line}: {info}") }
 }
 
 fn merge(into: &mut Vec<(String, Yaml)>, from: Yaml) -> Result<(), String> {

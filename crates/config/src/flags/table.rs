@@ -9,6 +9,7 @@ use super::{
     put_urls, sorted_list, text, uint, uint32,
 };
 use crate::draft::{Draft, ROTATION_JSON};
+use crate::quote::quote;
 
 /// Names of long ago that scripts may still pass.
 pub(crate) const IGNORED: &[&str] = &[
@@ -292,5 +293,9 @@ fn put_gates(draft: &mut Draft, value: &str) -> Result<(), String> {
 fn v2_deprecation(value: &str) -> Result<String, String> {
     const STAGES: &[&str] =
         &["write-only", "write-only-skip-check", "write-only-drop-data", "gone"];
-    if STAGES.contains(&value) { text(value) } else { Err(format!("invalid value {value:?}")) }
+    if STAGES.contains(&value) {
+        text(value)
+    } else {
+        Err(format!("invalid value {}", quote(value)))
+    }
 }

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::journal::Journal;
 use super::rotate::Rotator;
 use super::{Captured, Entry, LogConfig};
+use crate::quote::quote;
 
 pub(super) struct Outputs(Vec<Output>);
 
@@ -80,7 +81,7 @@ impl Output {
 
 fn append_to(path: &str) -> Result<File, String> {
     let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.map_err(|error| format!("open sink {path:?}: open {path}: {}", reason(&error)))
+    opened.map_err(|error| format!("open sink {}: open {path}: {}", quote(path), reason(&error)))
 }
 
 /// The system's words without Rust's number behind them, as Go prints them: in lower case.
