@@ -24,16 +24,30 @@ pub struct Batch<'a> {
     /// Each event and its revision, in order.
     events: Vec<(i64, &'a Event)>,
     matched: BTreeMap<Slot, Vec<Run>>,
-    /// By `prev_kv`, for the choice of all events; then by choice, for all others. Only looked up.
+    /// The choice for the last watcher that was asked about: the next one often wants the same.
+    want: Option<Want>,
+    chosen: Vec<Run>,
+    encoded: Option<Bytes>,
+    /// Encodings by choice: of all events, with and without `prev_kv`, and of only some.
     whole: [Option<Bytes>; 2],
     parts: HashMap<(Vec<Run>, bool), Bytes>,
     /// The previous pairs that were read, by event.
     previous: HashMap<u32, Option<Bytes>>,
 }
 
+/// What a watcher wants of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Want {
+    pub group: Slot,
+    /// Nothing before this revision.
+    pub from: i64,
+    pub filter: Filter,
+    pub prev_kv: bool,
+}
+
 /// Some events in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Run {
+struct Run {
     begin: u32,
     end: u32,
 }
@@ -64,16 +78,15 @@ impl<'a> Batch<'a> {
         let mut matched: BTreeMap<Slot, Vec<Run>> = BTreeMap::new();
         for (at, (_, event)) in (0..).zip(&events) {
             groups.containing(&event.key, |group| {
-                let runs = matched.entry(group).or_default();
-                match runs.last_mut() {
-                    Some(run) if run.end == at => run.end += 1,
-                    _ => runs.push(Run { begin: at, end: at + 1 }),
-                }
+                extend_runs(matched.entry(group).or_default(), at);
             });
         }
         Batch {
             events,
             matched,
+            want: None,
+            chosen: Vec::new(),
+            encoded: None,
             whole: [None, None],
             parts: HashMap::new(),
             previous: HashMap::new(),
@@ -85,86 +98,98 @@ impl<'a> Batch<'a> {
         self.matched.keys().copied().collect()
     }
 
-    /// What a watcher of this group wants of the batch, from revision `next` on.
-    pub fn choose(&self, group: Slot, next: i64, filter: Filter, chosen: &mut Vec<Run>) {
-        chosen.clear();
-        let runs = self.matched.get(&group).map_or(&[][..], Vec::as_slice);
-        let first = self.events.partition_point(|&(revision, _)| revision < next) as u32;
+    /// Chooses what is wanted, for [`Batch::encoded`]. Returns the number of events.
+    pub fn choose(&mut self, want: Want) -> u64 {
+        if self.want != Some(want) {
+            self.want = Some(want);
+            self.encoded = None;
+            self.choose_runs(want);
+        }
+        self.chosen.iter().map(|run| u64::from(run.end - run.begin)).sum()
+    }
+
+    fn choose_runs(&mut self, want: Want) {
+        self.chosen.clear();
+        let runs = self.matched.get(&want.group).map_or(&[][..], Vec::as_slice);
+        let first = self.events.partition_point(|&(revision, _)| revision < want.from) as u32;
         let runs = runs.iter().filter(|run| run.end > first);
         let runs = runs.map(|run| Run { begin: run.begin.max(first), end: run.end });
-        if filter.is_all() {
-            chosen.extend(runs);
+        if want.filter.is_all() {
+            self.chosen.extend(runs);
             return;
         }
         for at in runs.flat_map(|run| run.begin..run.end) {
-            if filter.keeps(self.events[at as usize].1) {
-                match chosen.last_mut() {
-                    Some(run) if run.end == at => run.end += 1,
-                    _ => chosen.push(Run { begin: at, end: at + 1 }),
-                }
+            if want.filter.keeps(self.events[at as usize].1) {
+                extend_runs(&mut self.chosen, at);
             }
         }
     }
 
-    /// The tagged encoding of some events.
-    pub fn encoded(
-        &mut self,
-        runs: &[Run],
-        prev_kv: bool,
-        history: &dyn History,
-    ) -> Result<Bytes, HistoryError> {
-        let all = Run { begin: 0, end: self.events.len() as u32 };
-        if runs == [all] {
-            if let Some(bytes) = &self.whole[usize::from(prev_kv)] {
-                return Ok(bytes.clone());
-            }
-            let bytes = self.encode(runs, prev_kv, history)?;
-            self.whole[usize::from(prev_kv)] = Some(bytes.clone());
-            return Ok(bytes);
-        }
-        let choice = (runs.to_vec(), prev_kv);
-        if let Some(bytes) = self.parts.get(&choice) {
+    /// The tagged encoding of the chosen events.
+    pub fn encoded(&mut self, history: &dyn History) -> Result<Bytes, HistoryError> {
+        if let Some(bytes) = &self.encoded {
             return Ok(bytes.clone());
         }
-        let bytes = self.encode(runs, prev_kv, history)?;
-        self.parts.insert(choice, bytes.clone());
+        let prev_kv = self.want.expect("something was chosen").prev_kv;
+        let whole = self.chosen == [Run { begin: 0, end: self.events.len() as u32 }];
+        let known = match whole {
+            true => self.whole[usize::from(prev_kv)].clone(),
+            false => self.parts.get(&(self.chosen.clone(), prev_kv)).cloned(),
+        };
+        let bytes = match known {
+            Some(bytes) => bytes,
+            None => {
+                let bytes = self.encode(prev_kv, history)?;
+                match whole {
+                    true => self.whole[usize::from(prev_kv)] = Some(bytes.clone()),
+                    false => {
+                        drop(self.parts.insert((self.chosen.clone(), prev_kv), bytes.clone()));
+                    }
+                }
+                bytes
+            }
+        };
+        self.encoded = Some(bytes.clone());
         Ok(bytes)
     }
 
-    fn encode(
-        &mut self,
-        runs: &[Run],
-        prev_kv: bool,
-        history: &dyn History,
-    ) -> Result<Bytes, HistoryError> {
+    fn encode(&mut self, prev_kv: bool, history: &dyn History) -> Result<Bytes, HistoryError> {
+        if prev_kv {
+            self.read_previous(history)?;
+        }
         let mut buffer = BytesMut::new();
-        for at in runs.iter().flat_map(|run| run.begin..run.end) {
-            let previous = if prev_kv { self.previous(at, history)? } else { None };
-            put_event(&mut buffer, &self.events[at as usize].1.encoded, previous.as_deref());
+        for at in self.chosen.iter().flat_map(|run| run.begin..run.end) {
+            let previous = match self.previous.get(&at) {
+                Some(Some(kv)) if prev_kv => Some(kv.as_ref()),
+                _ => None,
+            };
+            put_event(&mut buffer, &self.events[at as usize].1.encoded, previous);
         }
         Ok(buffer.freeze())
     }
 
-    /// The pair that an event replaced: as it was before the whole revision, so two events of one
-    /// revision and key have the same.
-    fn previous(&mut self, at: u32, history: &dyn History) -> Result<Option<Bytes>, HistoryError> {
-        let (revision, event) = self.events[at as usize];
-        if event.create {
-            return Ok(None);
+    /// Reads the pairs that the chosen events replaced: as they were before the whole revision, so
+    /// two events of one revision and key have the same.
+    fn read_previous(&mut self, history: &dyn History) -> Result<(), HistoryError> {
+        for at in self.chosen.iter().flat_map(|run| run.begin..run.end) {
+            let (revision, event) = self.events[at as usize];
+            if event.create || self.previous.contains_key(&at) {
+                continue;
+            }
+            let kv = match history.kv_at(&event.key, revision - 1) {
+                Err(HistoryError::Compacted) => None,
+                read => read?,
+            };
+            self.previous.insert(at, kv);
         }
-        if let Some(known) = self.previous.get(&at) {
-            return Ok(known.clone());
-        }
-        let kv = match history.kv_at(&event.key, revision - 1) {
-            Err(HistoryError::Compacted) => None,
-            read => read?,
-        };
-        self.previous.insert(at, kv.clone());
-        Ok(kv)
+        Ok(())
     }
 }
 
-/// How many events these are.
-pub fn events_in(runs: &[Run]) -> u64 {
-    runs.iter().map(|run| u64::from(run.end - run.begin)).sum()
+/// Adds an event to the last run, or begins a new one with it.
+fn extend_runs(runs: &mut Vec<Run>, at: u32) {
+    match runs.last_mut() {
+        Some(run) if run.end == at => run.end += 1,
+        _ => runs.push(Run { begin: at, end: at + 1 }),
+    }
 }

@@ -60,31 +60,22 @@ impl Watches {
         let State::Lagging { parked, .. } = watcher.state else {
             unreachable!("only lagging watchers are served history")
         };
-        let mut runs = std::mem::take(&mut self.runs);
-        batch.choose(watcher.group, watcher.next, watcher.filter, &mut runs);
-        let mut next = covered + 1;
-        if !runs.is_empty() {
+        let events_count = batch.choose(watcher.want(watcher.next));
+        if events_count > 0 {
             if !self.has_room(slot) {
-                next = watcher.next;
-            } else {
-                match batch.encoded(&runs, watcher.prev_kv, history) {
-                    Ok(events) => {
-                        // After a blocked stream the header tells how far the batch goes; during
-                        // catch-up it tells the current revision, which may be further.
-                        let revision = if parked { covered } else { self.revision };
-                        let header = self.heads.header(revision, raft_term);
-                        self.send(slot, &header, events, &runs, out);
-                    }
-                    Err(_) => {
-                        self.runs = runs;
-                        self.end_damaged(slot, raft_term, out);
-                        return;
-                    }
-                }
+                let next = watcher.next;
+                return self.advance(slot, next);
             }
+            let Ok(events) = batch.encoded(history) else {
+                return self.end_damaged(slot, raft_term, out);
+            };
+            // After a full stream the header tells how far the batch goes; during catch-up it
+            // tells the current revision, which may be further.
+            let revision = if parked { covered } else { self.revision };
+            let header = self.heads.header(revision, raft_term);
+            self.send(slot, &header, events, events_count, out);
         }
-        self.runs = runs;
-        self.advance(slot, next);
+        self.advance(slot, covered + 1);
     }
 
     /// The watcher has been sent everything before `next`.

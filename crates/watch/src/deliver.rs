@@ -1,7 +1,7 @@
 //! New changes on their way to the watchers that wait for them, and progress on its way to those
 //! that have nothing to wait for.
 
-use crate::batch::{Batch, Run, events_in};
+use crate::batch::Batch;
 use crate::response::{Head, Header, fragments};
 use crate::slots::Slot;
 use crate::table::{State, Watches};
@@ -106,22 +106,21 @@ impl Watches {
         if watcher.state != State::Synced || revision < watcher.next {
             return;
         }
-        let mut runs = std::mem::take(&mut self.runs);
-        batch.choose(watcher.group, revision, watcher.filter, &mut runs);
-        if !runs.is_empty() {
-            let encoded = match self.has_room(slot) {
-                // Damage is not for here to report: catch_up meets it again.
-                true => batch.encoded(&runs, watcher.prev_kv, history).ok(),
-                false => None,
-            };
-            if let Some(events) = encoded {
-                self.send(slot, header, events, &runs, out);
-            } else {
-                self.watchers[slot].next = revision;
-                self.begin_to_lag(slot, true);
-            }
+        let events_count = batch.choose(watcher.want(revision));
+        if events_count == 0 {
+            return;
         }
-        self.runs = runs;
+        let encoded = match self.has_room(slot) {
+            // Damage is not for here to report: catch_up meets it again.
+            true => batch.encoded(history).ok(),
+            false => None,
+        };
+        if let Some(events) = encoded {
+            self.send(slot, header, events, events_count, out);
+        } else {
+            self.watchers[slot].next = revision;
+            self.begin_to_lag(slot, true);
+        }
     }
 
     /// The watcher's stream takes more in this call.
@@ -137,13 +136,13 @@ impl Watches {
         slot: Slot,
         header: &Header,
         events: Bytes,
-        runs: &[Run],
+        events_count: u64,
         out: &mut Vec<Delivery>,
     ) {
         let watcher = &mut self.watchers[slot];
         let stream = &mut self.streams[watcher.stream];
         watcher.quiet = false;
-        self.events_total += events_in(runs);
+        self.events_total += events_count;
         let head = Head { watch_id: watcher.id, ..Head::default() };
         let whole = self.heads.write(header, &head);
         if stream.call != self.call {

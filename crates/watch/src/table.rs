@@ -1,6 +1,6 @@
 //! The table itself: streams, their watchers, and the answers to their requests.
 
-use crate::batch::{Filter, Run};
+use crate::batch::{Filter, Want};
 use crate::groups::Groups;
 use crate::lagging::{Lagging, Turn};
 use crate::response::{Head, Heads};
@@ -36,8 +36,6 @@ pub struct Watches {
     pub(crate) now_ms: u64,
     /// Numbers the calls, so that a stream knows what the present one has handed to it.
     pub(crate) call: u64,
-    /// Kept only for its room.
-    pub(crate) runs: Vec<Run>,
     ended: usize,
     slow: usize,
     pub(crate) events_total: u64,
@@ -103,7 +101,6 @@ impl Watches {
             due: BTreeSet::new(),
             now_ms: 0,
             call: 0,
-            runs: Vec::new(),
             ended: 0,
             slow: 0,
             events_total: 0,
@@ -368,6 +365,13 @@ impl Watches {
 
     fn stream(&self, key: StreamKey) -> Slot {
         *self.by_key.get(&key).expect("the owner names only streams that it has opened")
+    }
+}
+
+impl Watcher {
+    /// What it wants of changes from a revision on.
+    pub fn want(&self, from: i64) -> Want {
+        Want { group: self.group, from, filter: self.filter, prev_kv: self.prev_kv }
     }
 }
 

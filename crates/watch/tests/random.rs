@@ -179,8 +179,11 @@ impl Run {
         for stream in std::mem::take(&mut self.blocked) {
             self.watches.set_blocked(StreamKey(stream), false);
         }
+        let mut steps = 0;
         while self.watches.counts().slow_watchers > 0 {
             self.catch_up();
+            steps += 1;
+            assert!(steps < 100_000, "catching up comes to an end");
         }
         for (name, client) in &self.clients {
             let missed = self.expected(client, self.told);

@@ -158,7 +158,10 @@ impl goldenscript::Runner for Script {
             // One step. `all`: as many as it takes.
             "catch-up" => {
                 let all = args.next_pos() == Some("all");
-                loop {
+                for step in 1.. {
+                    if step > 1000 {
+                        return Err("there is always more to do".into());
+                    }
                     let more = self.watches.catch_up(&self.model, RAFT_TERM, &mut out);
                     for (from, upto) in self.model.reads.borrow_mut().drain(..) {
                         writeln!(said, "read {from}..={upto}")?;

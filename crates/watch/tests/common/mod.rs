@@ -5,7 +5,7 @@ use api::mvccpb::{self, KeyValue, event::EventType};
 use bytes::{Bytes, BytesMut};
 use engine::Revision;
 use prost::Message;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{Change, Event};
@@ -19,6 +19,8 @@ pub struct Model {
     pub damaged: BTreeSet<i64>,
     /// What was read: first and last revision.
     pub reads: RefCell<Vec<(i64, i64)>>,
+    /// How many pairs were asked for.
+    pub pairs_read: Cell<usize>,
     /// Every version of every key, `None` where it was deleted.
     versions: BTreeMap<Bytes, Vec<(i64, Option<KeyValue>)>>,
 }
@@ -30,6 +32,7 @@ impl Model {
             compacted: -1,
             damaged: BTreeSet::new(),
             reads: RefCell::default(),
+            pairs_read: Cell::default(),
             versions: BTreeMap::new(),
         }
     }
@@ -130,6 +133,7 @@ impl History for Model {
     }
 
     fn kv_at(&self, key: &[u8], revision: i64) -> Result<Option<Bytes>, HistoryError> {
+        self.pairs_read.set(self.pairs_read.get() + 1);
         if revision < self.compacted {
             return Ok(None);
         }
