@@ -329,6 +329,13 @@ impl Config {
     }
 
     /// How long a request may take from the door to the answer.
+    /// Leases live at least one and a half election timeouts, in whole seconds: anything shorter
+    /// could end while there is no leader to renew it.
+    pub fn min_lease_ttl_seconds(&self) -> i64 {
+        let ticks = 3 * self.election_ticks() / 2;
+        i64::try_from((ticks * self.heartbeat_ms).div_ceil(1000)).unwrap_or(i64::MAX)
+    }
+
     pub fn request_timeout(&self) -> Duration {
         Duration::from_secs(5) + 2 * Duration::from_millis(self.election_ms)
     }

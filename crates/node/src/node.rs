@@ -74,7 +74,7 @@ pub enum Event {
     /// One heartbeat interval has passed.
     Tick,
     /// A request for the log, as an encoded `InternalRaftRequest`.
-    Propose { data: Bytes },
+    Propose { id: u64, data: Bytes },
     ProposeConfChange { change: ConfChange },
     /// The log is synced up to what came with this mark.
     Persisted { mark: raft::Mark },
@@ -91,8 +91,8 @@ pub enum Fact {
     LeaseGranted { lease: i64, ttl: i64 },
     LeaseRevoked { lease: i64 },
     LeaseCheckpointed { lease: i64, remaining: i64 },
-    /// A change of members went through the log; `None` if the store found it void.
-    ConfChange(Option<ConfChange>),
+    /// A change of members went through the log. One that the store refused has node id 0.
+    ConfChange(ConfChange),
     ClusterVersion(String),
 }
 
@@ -129,8 +129,8 @@ pub struct Effects {
     /// Committed, to be applied in this order, then reported as `Applied`.
     pub apply: Vec<Entry>,
     pub answers: Vec<(Asker, Answer)>,
-    /// Proposals that could not even be tried: nobody leads.
-    pub refused: Vec<Bytes>,
+    /// Ids of proposals that could not even be tried.
+    pub refused: Vec<u64>,
     pub notices: Vec<Notice>,
 }
 
@@ -228,17 +228,16 @@ impl Node {
     pub fn step(&mut self, now: Now, event: Event, effects: &mut Effects) {
         match event {
             Event::Tick => self.tick(now, effects),
-            Event::Propose { data } => {
-                if self.raft.propose(EntryKind::Normal, data.clone()).is_err() {
-                    effects.refused.push(data);
+            Event::Propose { id, data } => {
+                if self.raft.propose(EntryKind::Normal, data).is_err() {
+                    effects.refused.push(id);
                 }
             }
             Event::ProposeConfChange { change } => {
                 let mut data = Vec::new();
                 change.encode(&mut data);
-                let data = Bytes::from(data);
-                if self.raft.propose(EntryKind::ConfChange, data.clone()).is_err() {
-                    effects.refused.push(data);
+                if self.raft.propose(EntryKind::ConfChange, data.into()).is_err() {
+                    effects.refused.push(change.id);
                 }
             }
             Event::Persisted { mark } => self.raft.persisted(mark),
@@ -349,9 +348,7 @@ impl Node {
                 self.leases.checkpointed(lease, remaining);
             }
             Fact::ConfChange(change) => {
-                if let Some(change) = change {
-                    self.raft.apply_conf_change(&change);
-                }
+                self.raft.apply_conf_change(&change);
             }
             Fact::ClusterVersion(version) => self.cluster_version = Some(version),
         }
