@@ -64,10 +64,8 @@ impl Reader {
         let present = len.min(rest - LENGTH_BYTES);
 
         // The first fields of a record state its length once more. If both are there and disagree,
-        // one of them is wrong, and how much of what follows belongs to the record is unknown. Only
-        // the first sector is asked: the statement may continue in one that never landed.
-        let in_sector = SECTOR_BYTES - start % SECTOR_BYTES;
-        let own = record::len_by_own_account(self.bytes(start, present.min(in_sector).min(32))?);
+        // one of them is wrong, and how much of what follows belongs to the record is unknown.
+        let own = self.len_by_own_account(start, present)?;
         if own.is_some_and(|own| own != len) {
             return Ok(Step::Damaged("a record whose two lengths differ"));
         }
@@ -102,6 +100,19 @@ impl Reader {
             Err(what) if has_empty_sector(bytes, start) => Ok(Step::Torn(what)),
             Err(what) => Ok(Step::Damaged(what)),
         }
+    }
+
+    fn len_by_own_account(&mut self, start: u64, present: u64) -> io::Result<Option<u64>> {
+        let in_sector = SECTOR_BYTES - start % SECTOR_BYTES;
+        let mut stated = present.min(32);
+        if stated > in_sector {
+            // The statement continues in the next sector, which may be one that never landed.
+            let next = SECTOR_BYTES.min(self.len - start - in_sector);
+            if self.bytes(start + in_sector, next)?.iter().all(|&byte| byte == 0) {
+                stated = in_sector;
+            }
+        }
+        Ok(record::len_by_own_account(self.bytes(start, stated)?))
     }
 
     fn end_or_damage(&mut self) -> io::Result<Step<'_>> {
