@@ -8,7 +8,7 @@ use super::connection::{Connection, Incoming};
 use super::frame::{PREFACE, setting};
 use super::headers::{Headers, Refusal};
 use super::link::Pumped;
-use super::stream::{Ending, Sending, Stream};
+use super::stream::{Ending, Sending};
 use super::{Closed, Limits, Settings, StreamId, error};
 use crate::grpc::{Refused, code};
 use crate::output::Output;
@@ -336,9 +336,7 @@ impl Server {
         if let Some(refusal) = headers.refusal(connection.limits.plain_http) {
             return self.refuse(id, end, refusal);
         }
-        let send_window = i64::from(connection.peer_initial_window);
-        let receive_window = i64::from(connection.settings.initial_window);
-        let mut stream = Stream::new(send_window, receive_window);
+        let mut stream = connection.stream();
         stream.receiving = !end;
         stream.plain = !headers.is_grpc();
         if headers.is_gzip() {
