@@ -513,6 +513,9 @@ impl Connection {
             return Err(self.fail(error::PROTOCOL_ERROR, "a PRIORITY on stream 0"));
         }
         self.nuisance()?;
+        if head.length != 5 && self.streams.contains_key(&head.id) {
+            return Ok(Some(self.fail_stream(head.id, error::FRAME_SIZE_ERROR)));
+        }
         Ok(None)
     }
 

@@ -145,7 +145,10 @@ impl Headers {
         if facts.truncated {
             return Some(Refusal::Reset(error::FRAME_SIZE_ERROR));
         }
-        if facts.malformed.is_some() || pseudo.path.is_none() || pseudo.method.is_none() {
+        let complete = pseudo.method.is_some()
+            && pseudo.scheme.is_some()
+            && pseudo.path.as_ref().is_some_and(|path| !path.is_empty());
+        if facts.malformed.is_some() || !complete || pseudo.status.is_some() {
             return Some(Refusal::Reset(error::PROTOCOL_ERROR));
         }
         if facts.authorities > 1 || facts.hosts > 1 {
@@ -280,6 +283,9 @@ fn note(field: &Field, facts: &mut Facts) {
                 b"gzip" if cfg!(feature = "gzip") => Encoding::Gzip,
                 _ => Encoding::Unknown,
             };
+        }
+        b"te" if !field.value.eq_ignore_ascii_case(b"trailers") => {
+            facts.malformed = Some("a TE other than trailers");
         }
         b"host" => facts.hosts += 1,
         b"connection" => facts.connection = true,
