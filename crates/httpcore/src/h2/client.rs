@@ -312,7 +312,12 @@ fn encode_head(
     encoder.repeated(b"content-type", b"application/grpc", &mut block);
     encoder.repeated(b"te", b"trailers", &mut block);
     for (name, value) in headers {
-        encoder.repeated(name.as_bytes(), value.as_bytes(), &mut block);
+        // What remains of a deadline is different every time.
+        if *name == "grpc-timeout" {
+            encoder.once(name.as_bytes(), value.as_bytes(), &mut block);
+        } else {
+            encoder.repeated(name.as_bytes(), value.as_bytes(), &mut block);
+        }
     }
     block
 }
