@@ -1,5 +1,6 @@
-//! A server that answers every unary call with an empty message, and repeats what it hears on
-//! paths that end in `Watch` or `Stream`: for trying real clients against this crate.
+//! A server that answers every unary call with an empty message, repeats what it hears on paths that
+//! end in `Watch` or `Stream`, and says `hello` to requests that are not gRPC: for trying real
+//! clients against this crate.
 //!
 //! ```text
 //! cargo run -p httpcore --example echo -- 127.0.0.1:27911
@@ -11,9 +12,9 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use httpcore::Output;
-use httpcore::h2::{Event, Limits, Server, Settings};
+use httpcore::h2::{Event, Limits, Server, Settings, StreamId};
 
 fn main() -> io::Result<()> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:27911".to_string());
@@ -33,8 +34,11 @@ fn main() -> io::Result<()> {
 fn serve(mut socket: TcpStream) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let start = Instant::now();
-    let mut server = Server::new(Settings::default(), Limits::default());
-    let mut streams = HashSet::new();
+    let mut server = Server::new(
+        Settings { max_concurrent_streams: 100, ..Settings::default() },
+        Limits { plain_http: true, ..Limits::default() },
+    );
+    let (mut streams, mut plain) = (HashSet::new(), HashSet::new());
     let mut input = BytesMut::new();
     let mut chunk = vec![0; 64 * 1024];
     loop {
@@ -58,6 +62,11 @@ fn serve(mut socket: TcpStream) -> io::Result<()> {
                 Event::Message { id, data } if streams.contains(&id) => {
                     server.send_message(id, &[data]);
                 }
+                Event::HttpRequest { id, end: true, .. } => hello(&mut server, id),
+                Event::HttpRequest { id, .. } => {
+                    plain.insert(id);
+                }
+                Event::HalfClosed { id } if plain.remove(&id) => hello(&mut server, id),
                 Event::HalfClosed { id } if streams.remove(&id) => server.finish(id, 0, ""),
                 Event::HalfClosed { id } => server.respond_unary(id, &[]),
                 Event::Reset { id, .. } => {
@@ -71,6 +80,10 @@ fn serve(mut socket: TcpStream) -> io::Result<()> {
             return Err(io::Error::other(closed));
         }
     }
+}
+
+fn hello(server: &mut Server, id: StreamId) {
+    server.respond_http(id, 200, &[("content-type", "text/plain")], Bytes::from_static(b"hello\n"));
 }
 
 fn flush(output: &mut Output, socket: &mut TcpStream) -> io::Result<()> {

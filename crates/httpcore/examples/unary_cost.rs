@@ -10,19 +10,36 @@ use bytes::{Bytes, BytesMut};
 use httpcore::Output;
 use httpcore::h2::{Client, ClientEvent, Event, Limits, Server, Settings};
 
-const ROUNDS: u32 = 40_000;
+/// Calls per pass. The best of several passes counts: what disturbs a measurement only adds to it.
+const CALLS: u32 = 4_000;
+const PASSES: u32 = 25;
 const HEADERS: [(&str, &str); 3] =
     [("user-agent", "load/1"), ("token", "abcdefgh.12345"), ("client-api-version", "3.6")];
 
 fn main() {
     for batch in [1, 8, 64] {
         for bytes in [32, 1024, 16_000] {
-            measure(batch, bytes);
+            measure(batch, bytes, false);
         }
     }
+    println!(
+        "with a header that changes every time and goes through the tables, as Go's deadline:"
+    );
+    measure(1, 32, true);
+    measure(64, 32, true);
 }
 
-fn measure(batch: u32, bytes: usize) {
+fn measure(batch: u32, bytes: usize, restless: bool) {
+    let passes = (0..PASSES).map(|_| pass(batch, bytes, restless));
+    let (server, client) =
+        passes.fold((u128::MAX, u128::MAX), |best, pass| (best.0.min(pass.0), best.1.min(pass.1)));
+    println!(
+        "{batch:3} calls per read, {bytes:6} bytes each way: server {server:5} ns, client {client:5} ns per call"
+    );
+}
+
+/// Nanoseconds per call, server and client.
+fn pass(batch: u32, bytes: usize, restless: bool) -> (u128, u128) {
     let mut server = Server::new(Settings::default(), Limits::default());
     let mut client = Client::new(Settings::default(), Limits::default(), "127.0.0.1:2379");
     let (mut to_server, mut to_client) = (BytesMut::new(), BytesMut::new());
@@ -30,10 +47,16 @@ fn measure(batch: u32, bytes: usize) {
     let payload = [Bytes::from(vec![b'x'; bytes])];
     let (mut client_time, mut server_time) = (Duration::ZERO, Duration::ZERO);
     let mut done = 0;
-    while done < ROUNDS {
+    while done < CALLS {
         let start = Instant::now();
-        for _ in 0..batch {
-            client.request("/etcdserverpb.KV/Range", &HEADERS, &payload);
+        for call in 0..batch {
+            if restless {
+                let number = format!("{}u", 1_000_000 + done + call);
+                let headers = [HEADERS[0], HEADERS[1], HEADERS[2], ("x-deadline", &number)];
+                client.request("/etcdserverpb.KV/Range", &headers, &payload);
+            } else {
+                client.request("/etcdserverpb.KV/Range", &HEADERS, &payload);
+            }
         }
         client_time += start.elapsed();
         carry(client.output(), &mut to_server);
@@ -59,11 +82,7 @@ fn measure(batch: u32, bytes: usize) {
         client_time += start.elapsed();
     }
     let per_call = |time: Duration| time.as_nanos() / u128::from(done);
-    println!(
-        "{batch:3} calls per read, {bytes:6} bytes each way: server {:5} ns, client {:5} ns per call",
-        per_call(server_time),
-        per_call(client_time)
-    );
+    (per_call(server_time), per_call(client_time))
 }
 
 /// Stands for the socket.

@@ -6,7 +6,7 @@ use super::connection::{Connection, Incoming};
 use super::frame::{PREFACE, setting};
 use super::headers::Headers;
 use super::link::Link;
-use super::stream::{Ending, Sending, Stream};
+use super::stream::{Ending, Sending};
 use super::{Closed, Limits, Settings, StreamId, error};
 use crate::grpc::{self, code};
 use crate::output::Output;
@@ -192,9 +192,7 @@ impl Client {
         let id = if self.connection.last_id == 0 { 1 } else { self.connection.last_id + 2 };
         self.connection.last_id = id;
         self.send_head(id, path, headers);
-        let send_window = i64::from(self.connection.peer_initial_window);
-        let receive_window = i64::from(self.connection.settings.initial_window);
-        let mut stream = Stream::new(send_window, receive_window);
+        let mut stream = self.connection.stream();
         stream.sending = Sending::Open;
         self.connection.streams.insert(id, stream);
         id
@@ -314,7 +312,12 @@ fn encode_head(
     encoder.repeated(b"content-type", b"application/grpc", &mut block);
     encoder.repeated(b"te", b"trailers", &mut block);
     for (name, value) in headers {
-        encoder.repeated(name.as_bytes(), value.as_bytes(), &mut block);
+        // What remains of a deadline is different every time.
+        if *name == "grpc-timeout" {
+            encoder.once(name.as_bytes(), value.as_bytes(), &mut block);
+        } else {
+            encoder.repeated(name.as_bytes(), value.as_bytes(), &mut block);
+        }
     }
     block
 }

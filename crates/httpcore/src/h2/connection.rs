@@ -32,11 +32,17 @@ pub struct Connection {
     waiting: VecDeque<u32>,
     unfinished: Option<Unfinished>,
     greeted: bool,
+    /// What one stream may bring. The default until the peer has acknowledged our settings: until
+    /// then it may not know better.
+    stream_window: i64,
     closed: Option<Closed>,
     serves: bool,
     /// Streams answered before the peer had ended them: their last frames may still come.
     early: VecDeque<u32>,
 }
+
+/// The window of a stream and of a connection before anybody says otherwise.
+const WINDOW_DEFAULT: i64 = 65535;
 
 /// Streams remembered in `early`.
 const EARLY_MAX: usize = 128;
@@ -90,6 +96,8 @@ pub enum Incoming {
 pub struct Frames {
     bytes: Bytes,
     at: usize,
+    /// The frame after these is longer than allowed.
+    too_long: bool,
 }
 
 impl Connection {
@@ -103,11 +111,12 @@ impl Connection {
             peer_max_concurrent: u32::MAX,
             partial_bytes: 0,
             blocks: Blocks::default(),
-            receive_window: i64::from(settings.connection_window.max(65535)),
+            receive_window: i64::from(settings.connection_window).max(WINDOW_DEFAULT),
             receive_used: 0,
             waiting: VecDeque::new(),
             unfinished: None,
             greeted: false,
+            stream_window: WINDOW_DEFAULT,
             closed: None,
             serves,
             early: VecDeque::new(),
@@ -128,7 +137,7 @@ impl Connection {
             list.push((setting::MAX_FRAME_SIZE, settings.max_frame));
         }
         self.link.settings(&list);
-        let more = self.receive_window - 65535;
+        let more = self.receive_window - WINDOW_DEFAULT;
         if more > 0 {
             self.link.window_update(0, more);
         }
@@ -139,17 +148,15 @@ impl Connection {
         if let Some(closed) = &self.closed {
             return Err(closed.clone());
         }
-        let mut end = 0;
+        let (mut end, mut too_long) = (0, false);
         while let Some(head) = Head::read(&input[end..]) {
-            if head.length > self.settings.max_frame as usize {
-                return Err(self.fail(error::FRAME_SIZE_ERROR, "a frame is too long"));
-            }
-            if input.len() - end < HEAD_BYTES + head.length {
+            too_long = head.length > self.settings.max_frame as usize;
+            if too_long || input.len() - end < HEAD_BYTES + head.length {
                 break;
             }
             end += HEAD_BYTES + head.length;
         }
-        Ok(Frames { bytes: input.split_to(end).freeze(), at: 0 })
+        Ok(Frames { bytes: input.split_to(end).freeze(), at: 0, too_long })
     }
 
     /// Handles frames until one concerns the caller. `None` once all are handled.
@@ -182,6 +189,9 @@ impl Connection {
             if incoming.is_some() {
                 return Ok(incoming);
             }
+        }
+        if frames.too_long {
+            return Err(self.fail(error::FRAME_SIZE_ERROR, "a frame is too long"));
         }
         Ok(None)
     }
@@ -271,7 +281,7 @@ impl Connection {
         }
         if let Some(stream) = self.streams.get_mut(&head.id) {
             stream.receive_window -= length;
-            if stream.receive_window < 0 {
+            if length > 0 && stream.receive_window < 0 {
                 return Ok(Some(self.fail_stream(head.id, error::FLOW_CONTROL_ERROR)));
             }
             stream.receive_used += length;
@@ -347,6 +357,7 @@ impl Connection {
                 return Err(self.fail(error::FRAME_SIZE_ERROR, "a SETTINGS ack has a payload"));
             }
             self.nuisance()?;
+            self.settings_acknowledged();
             return Ok(None);
         }
         let (entries, rest) = payload.as_chunks::<6>();
@@ -359,6 +370,22 @@ impl Connection {
         }
         self.link.settings_ack();
         Ok(None)
+    }
+
+    /// From here on the peer counts with our windows; streams already open move along.
+    fn settings_acknowledged(&mut self) {
+        let difference = i64::from(self.settings.initial_window) - self.stream_window;
+        if difference != 0 {
+            self.stream_window += difference;
+            for stream in self.streams.values_mut() {
+                stream.receive_window += difference;
+            }
+        }
+    }
+
+    /// Opens a stream with the windows of this moment.
+    pub fn stream(&self) -> Stream {
+        Stream::new(i64::from(self.peer_initial_window), self.stream_window)
     }
 
     fn setting(&mut self, name: u16, value: u32) -> Result<(), Closed> {
@@ -486,6 +513,9 @@ impl Connection {
             return Err(self.fail(error::PROTOCOL_ERROR, "a PRIORITY on stream 0"));
         }
         self.nuisance()?;
+        if head.length != 5 && self.streams.contains_key(&head.id) {
+            return Ok(Some(self.fail_stream(head.id, error::FRAME_SIZE_ERROR)));
+        }
         Ok(None)
     }
 

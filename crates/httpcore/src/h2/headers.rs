@@ -145,7 +145,10 @@ impl Headers {
         if facts.truncated {
             return Some(Refusal::Reset(error::FRAME_SIZE_ERROR));
         }
-        if facts.malformed.is_some() || pseudo.path.is_none() || pseudo.method.is_none() {
+        let complete = pseudo.method.is_some()
+            && pseudo.scheme.is_some()
+            && pseudo.path.as_ref().is_some_and(|path| !path.is_empty());
+        if facts.malformed.is_some() || !complete || pseudo.status.is_some() {
             return Some(Refusal::Reset(error::PROTOCOL_ERROR));
         }
         if facts.authorities > 1 || facts.hosts > 1 {
@@ -281,6 +284,9 @@ fn note(field: &Field, facts: &mut Facts) {
                 _ => Encoding::Unknown,
             };
         }
+        b"te" if !field.value.eq_ignore_ascii_case(b"trailers") => {
+            facts.malformed = Some("a TE other than trailers");
+        }
         b"host" => facts.hosts += 1,
         b"connection" => facts.connection = true,
         _ => {}
@@ -311,7 +317,7 @@ struct Known {
 /// Different blocks remembered: a client mixes a few methods on one connection.
 const KNOWN_MAX: usize = 8;
 
-/// Longer blocks hold literals, and those seldom come again.
+/// Longer blocks are too rare to be worth comparing.
 const KNOWN_BYTES_MAX: usize = 64;
 
 impl Blocks {
@@ -321,8 +327,11 @@ impl Blocks {
         if let Some(known) = self.known.iter().find(known) {
             return Ok(known.headers.clone());
         }
-        let headers = Headers::new(self.decoder.decode(block, list_bytes_max)?);
-        if self.decoder.generation() == generation && block.len() <= KNOWN_BYTES_MAX {
+        let decoded = self.decoder.decode(block, list_bytes_max)?;
+        // A literal is there because its value changes; remembering it would push out the rest.
+        let repeats = decoded.indexed && block.len() <= KNOWN_BYTES_MAX;
+        let headers = Headers::new(decoded);
+        if repeats && self.decoder.generation() == generation {
             let known = Known { block: block.to_vec(), generation, headers: headers.clone() };
             if self.known.len() < KNOWN_MAX {
                 self.known.push(known);

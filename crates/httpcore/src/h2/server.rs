@@ -8,7 +8,7 @@ use super::connection::{Connection, Incoming};
 use super::frame::{PREFACE, setting};
 use super::headers::{Headers, Refusal};
 use super::link::Pumped;
-use super::stream::{Ending, Sending, Stream};
+use super::stream::{Ending, Sending};
 use super::{Closed, Limits, Settings, StreamId, error};
 use crate::grpc::{Refused, code};
 use crate::output::Output;
@@ -85,7 +85,7 @@ impl Server {
         while let Some(incoming) = self.connection.next(&mut frames)? {
             match incoming {
                 Incoming::Headers { id, headers, end } => self.headers(id, headers, end, events)?,
-                Incoming::Data { id, data, end } => self.data(id, data, end, events),
+                Incoming::Data { id, data, end } => self.data(id, data, end, events)?,
                 Incoming::Reset { id, code } => self.reset_by_peer(id, code, events)?,
                 Incoming::Failed { id, code, disowned: false } => {
                     events.push(Event::Reset { id: StreamId(id), code });
@@ -336,9 +336,7 @@ impl Server {
         if let Some(refusal) = headers.refusal(connection.limits.plain_http) {
             return self.refuse(id, end, refusal);
         }
-        let send_window = i64::from(connection.peer_initial_window);
-        let receive_window = i64::from(connection.settings.initial_window);
-        let mut stream = Stream::new(send_window, receive_window);
+        let mut stream = connection.stream();
         stream.receiving = !end;
         stream.plain = !headers.is_grpc();
         if headers.is_gzip() {
@@ -364,8 +362,7 @@ impl Server {
         let connection = &mut self.connection;
         match connection.streams.get(&id) {
             Some(stream) if end && (stream.receiving || stream.disowned) => {
-                self.data(id, Bytes::new(), true, events);
-                Ok(())
+                self.data(id, Bytes::new(), true, events)
             }
             Some(stream) => {
                 if !stream.disowned {
@@ -396,55 +393,66 @@ impl Server {
         connection.nuisance()
     }
 
-    fn data(&mut self, id: u32, mut data: Bytes, end: bool, events: &mut Vec<Event>) {
+    fn data(
+        &mut self,
+        id: u32,
+        mut data: Bytes,
+        end: bool,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Closed> {
         let connection = &mut self.connection;
-        // Data on a stream that is gone was on its way when it went.
-        let Some(stream) = connection.streams.get_mut(&id) else { return };
+        let Some(stream) = connection.streams.get_mut(&id) else {
+            // Data for a stream that we ended early was on its way; any other should not exist.
+            if !connection.closed_early(id) {
+                connection.link.reset(id, error::STREAM_CLOSED);
+            }
+            return connection.nuisance();
+        };
         if stream.disowned {
             stream.receiving &= !end;
-            return;
+            return Ok(());
         }
         if !stream.receiving {
             connection.abandon(id, error::STREAM_CLOSED);
             events.push(Event::Reset { id: StreamId(id), code: error::STREAM_CLOSED });
-            return;
+            return Ok(());
         }
         if stream.plain {
             if !data.is_empty() {
                 events.push(Event::Data { id: StreamId(id), data });
             }
-        } else if !data.is_empty() {
-            let before = stream.deframer.partial_bytes();
-            let max = connection.limits.message_bytes_max;
-            let refused = loop {
-                match stream.deframer.next(&mut data, max) {
-                    Ok(Some(data)) => events.push(Event::Message { id: StreamId(id), data }),
-                    Ok(None) => break None,
-                    Err(refused) => break Some(refused),
-                }
-            };
-            connection.partial_bytes += stream.deframer.partial_bytes();
-            connection.partial_bytes -= before;
-            if let Some(refused) = refused {
-                return self.refuse_message(id, end, refused, events);
-            }
-            if connection.partial_bytes > connection.limits.partial_bytes_max {
-                let message = "too many unfinished requests on this connection".to_string();
-                let refused = Refused { code: code::RESOURCE_EXHAUSTED, message };
-                return self.refuse_message(id, end, refused, events);
-            }
-        }
-        if end {
-            let stream = self.connection.streams.get_mut(&id).expect("found above");
-            stream.receiving = false;
-            if stream.plain || stream.deframer.at_boundary() {
+            if end {
+                stream.receiving = false;
                 events.push(Event::HalfClosed { id: StreamId(id) });
-            } else {
-                let message = "unexpected EOF".to_string();
-                let refused = Refused { code: code::INTERNAL, message };
-                self.refuse_message(id, end, refused, events);
             }
+            return Ok(());
         }
+        let before = stream.deframer.partial_bytes();
+        let max = connection.limits.message_bytes_max;
+        let mut refused = loop {
+            match stream.deframer.next(&mut data, max) {
+                Ok(Some(data)) => events.push(Event::Message { id: StreamId(id), data }),
+                Ok(None) => break None,
+                Err(refused) => break Some(refused),
+            }
+        };
+        connection.partial_bytes += stream.deframer.partial_bytes();
+        connection.partial_bytes -= before;
+        if end && refused.is_none() {
+            stream.receiving = false;
+            if stream.deframer.at_boundary() {
+                events.push(Event::HalfClosed { id: StreamId(id) });
+                return Ok(());
+            }
+            refused = Some(Refused { code: code::INTERNAL, message: "unexpected EOF".to_string() });
+        } else if connection.partial_bytes > connection.limits.partial_bytes_max {
+            let message = "too many unfinished requests on this connection".to_string();
+            refused = Some(Refused { code: code::RESOURCE_EXHAUSTED, message });
+        }
+        if let Some(refused) = refused {
+            self.refuse_message(id, end, refused, events);
+        }
+        Ok(())
     }
 
     /// Answers a stream whose data cannot be taken. The answer may have to wait for the client's

@@ -27,6 +27,8 @@ pub struct Block {
     /// The list was larger than allowed, and fields beyond the limit are missing. The tables are
     /// intact, so only this stream must suffer.
     pub truncated: bool,
+    /// All fields came from the tables.
+    pub indexed: bool,
 }
 
 static STATIC: LazyLock<Vec<Field>> = LazyLock::new(|| {
@@ -60,7 +62,7 @@ impl Decoder {
 
     /// Decodes one whole header block. `list_bytes_max` bounds the sum of the field sizes.
     pub fn decode(&mut self, block: &[u8], list_bytes_max: usize) -> Result<Block, Malformed> {
-        let mut decoded = Block { fields: Vec::with_capacity(12), truncated: false };
+        let mut decoded = Block { fields: Vec::with_capacity(12), truncated: false, indexed: true };
         let mut list_bytes = 0;
         let mut at = 0;
         while at < block.len() {
@@ -77,10 +79,12 @@ impl Decoder {
                 let index = integer::decode(block, &mut at, 7)?;
                 self.field(index)?.clone()
             } else if first & 0x40 != 0 {
+                decoded.indexed = false;
                 let field = self.literal(block, &mut at, 6)?;
                 self.insert(field.clone());
                 field
             } else {
+                decoded.indexed = false;
                 self.literal(block, &mut at, 4)?
             };
             list_bytes += field.size();
