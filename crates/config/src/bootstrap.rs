@@ -136,20 +136,19 @@ fn check_advertised(name: &str, advertised: &[Url], listed: &[Url]) -> Result<()
             texts(advertised).join(",")
         ));
     }
+    // From here on etcd shows what is advertised, in the form of the list.
+    let own = pairs(&BTreeMap::from([(name.to_string(), advertised.to_vec())]));
     let extra: Vec<String> =
         advertised.iter().filter(|url| !listed.contains(url)).map(Url::to_string).collect();
     if !extra.is_empty() {
-        let members = BTreeMap::from([(name.to_string(), listed.to_vec())]);
         return Err(format!(
-            "--initial-advertise-peer-urls has {} but missing from --initial-cluster={}",
-            extra.join(","),
-            pairs(&members)
+            "--initial-advertise-peer-urls has {} but missing from --initial-cluster={own}",
+            extra.join(",")
         ));
     }
     Err(format!(
-        "failed to resolve {} to match --initial-cluster={} ({why})",
-        texts(advertised).join(","),
-        texts(listed).join(",")
+        "failed to resolve {} to match --initial-cluster={own} ({why})",
+        texts(advertised).join(",")
     ))
 }
 

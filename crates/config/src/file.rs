@@ -241,8 +241,10 @@ fn take_discovery(config: &mut Config, section: &Key, value: &Yaml) -> Result<()
                         "keepalive-time" => key.set_duration(value, &mut d.keepalive_time)?,
                         "keepalive-timeout" => key.set_duration(value, &mut d.keepalive_timeout)?,
                         "secure" | "auth" => {
-                            for (name, value) in key.section(value, "clientv3.ConfigSpec")? {
-                                let key = key.inner(name, "ConfigSpec");
+                            let kind =
+                                if key.leaf() == "auth" { "AuthConfig" } else { "SecureConfig" };
+                            for (name, value) in key.section(value, &format!("clientv3.{kind}"))? {
+                                let key = key.inner(name, kind);
                                 match key.leaf() {
                                     "cert" => key.set_text(value, &mut d.cert)?,
                                     "key" => key.set_text(value, &mut d.key)?,

@@ -7,13 +7,30 @@
 //! Beside it live the small things a process needs before it serves anything: the log ([`log`]),
 //! the signals that end it ([`exit`]), the note to the init system ([`notify`]).
 //!
-//! This room opens no listener, creates no data directory and starts no thread except the log's
-//! compression of old files. What it cannot honour yet it refuses by name ([`mod@unsupported`]):
-//! a setting is never silently dropped.
+//! How a server starts with it:
+//!
+//! ```no_run
+//! use config::exit;
+//!
+//! let signals = exit::Signals::block().expect("signals can be blocked"); // before any thread
+//! let config::Started { config, log } = match config::start() {
+//!     Ok(started) => started,
+//!     Err(code) => std::process::exit(code), // the operator has been told
+//! };
+//! config::info!(log, "ready to serve client requests");
+//! let signal = signals.wait();
+//! config::info!(log, "received signal; shutting down", "signal" => signal.as_str());
+//! exit::end_by(signal);
+//! ```
+//!
+//! This room opens no listener and no store, and starts no thread but the one that compresses old
+//! log files. What it cannot honour yet it refuses by name (`unsupported`): a setting is never
+//! silently dropped.
 
 mod aliases;
 mod bootstrap;
 mod command_line;
+pub mod data_dir;
 mod draft;
 mod duration;
 mod environment;
@@ -26,15 +43,16 @@ mod grammar;
 mod help;
 mod host;
 mod ids;
+pub mod limits;
 pub mod log;
-pub mod memory;
 pub mod notify;
 mod quote;
+mod remarks;
 mod retention;
 mod settings;
 mod size;
 mod start_line;
-pub mod unsupported;
+mod unsupported;
 pub mod urls;
 mod validate;
 mod version;

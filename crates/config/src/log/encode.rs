@@ -24,7 +24,7 @@ pub(super) fn json(out: &mut String, name: Option<&str>, entry: &Entry, now: Sys
         out.push(',');
         quote(out, key);
         out.push(':');
-        write_value(out, value);
+        write_value(out, value, ",");
     }
     out.push_str("}\n");
 }
@@ -43,12 +43,12 @@ pub(super) fn console(out: &mut String, name: Option<&str>, entry: &Entry, now: 
         out.push_str(if at == 0 { "\t{" } else { ", " });
         quote(out, key);
         out.push_str(": ");
-        write_value(out, value);
+        write_value(out, value, ", ");
     }
     out.push_str(if entry.fields.is_empty() { "\n" } else { "}\n" });
 }
 
-fn write_value(out: &mut String, value: &Value) {
+fn write_value(out: &mut String, value: &Value, comma: &str) {
     // Writing into a string cannot fail.
     let _ = match value {
         Value::Text(text) => {
@@ -72,7 +72,7 @@ fn write_value(out: &mut String, value: &Value) {
             out.push('[');
             for (at, text) in list.iter().enumerate() {
                 if at > 0 {
-                    out.push(',');
+                    out.push_str(comma);
                 }
                 quote(out, text);
             }
