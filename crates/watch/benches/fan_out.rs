@@ -3,6 +3,7 @@
 use api::etcdserverpb::watch_request::RequestUnion;
 use api::etcdserverpb::{WatchCreateRequest, WatchRequest};
 use bytes::{BufMut, Bytes, BytesMut};
+use engine::Revision;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
@@ -102,7 +103,7 @@ impl History for Nothing {
         Ok(Vec::new())
     }
 
-    fn kv_at(&self, _: &[u8], _: i64) -> Result<Option<Bytes>, HistoryError> {
+    fn previous_kv(&self, _: i64, _: Revision) -> Result<Option<Bytes>, HistoryError> {
         Ok(None)
     }
 }
