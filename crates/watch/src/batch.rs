@@ -168,19 +168,20 @@ impl<'a> Batch<'a> {
         Ok(buffer.freeze())
     }
 
-    /// Reads the pairs that the chosen events replaced: as they were before the whole revision, so
-    /// two events of one revision and key have the same.
+    /// Reads the pairs that the chosen events replaced.
     fn read_previous(&mut self, history: &dyn History) -> Result<(), HistoryError> {
         for at in self.chosen.iter().flat_map(|run| run.begin..run.end) {
             let (revision, event) = self.events[at as usize];
-            if event.create || self.previous.contains_key(&at) {
-                continue;
+            // A put that creates may have one all the same, if its revision deleted the key first;
+            // etcd does not show it.
+            let Some(previous) = event.previous.filter(|_| !event.create) else { continue };
+            if !self.previous.contains_key(&at) {
+                let kv = match history.previous_kv(revision, previous) {
+                    Err(HistoryError::Compacted) => None,
+                    read => read?,
+                };
+                self.previous.insert(at, kv);
             }
-            let kv = match history.kv_at(&event.key, revision - 1) {
-                Err(HistoryError::Compacted) => None,
-                read => read?,
-            };
-            self.previous.insert(at, kv);
         }
         Ok(())
     }

@@ -9,15 +9,19 @@ use crate::{Delivery, History, HistoryError};
 impl Watches {
     /// Reads some history once, for everyone who needs it, and sends it. Watchers that compaction
     /// has passed are told so and end. `true`: there is more to do now.
+    ///
+    /// An error is damage that was met on the way, for the log, and for the owner to decide whether
+    /// the member stops. The watchers that needed the damaged rows have been told and are gone, and
+    /// the others are served: if the member goes on, call again.
     pub fn catch_up(
         &mut self,
         history: &dyn History,
         raft_term: u64,
         out: &mut Vec<Delivery>,
-    ) -> bool {
+    ) -> Result<bool, engine::Error> {
         self.call += 1;
         self.end_compacted(history.compacted(), raft_term, out);
-        let Some((from, first)) = self.lagging.first() else { return false };
+        let Some((from, first)) = self.lagging.first() else { return Ok(false) };
         let read = history.changes(
             from,
             self.revision,
@@ -27,10 +31,10 @@ impl Watches {
         let changes = match read {
             Ok(changes) => changes,
             // It passed between the question and the read: the next step tells them.
-            Err(HistoryError::Compacted) => return true,
-            Err(HistoryError::Damaged(_)) => {
+            Err(HistoryError::Compacted) => return Ok(true),
+            Err(HistoryError::Damaged(error)) => {
                 self.end_damaged(first, raft_term, out);
-                return !self.lagging.is_empty();
+                return Err(error);
             }
         };
         // Revisions without a row are those that compaction emptied: nothing is missed there.
@@ -40,10 +44,15 @@ impl Watches {
         let others = self.lagging.between(from, covered).filter(|&other| other != first);
         let others = others.take(self.config.catch_up_watchers_max - 1);
         let served: Vec<Slot> = [first].into_iter().chain(others).collect();
+        let mut met = Ok(());
         for watcher in served {
-            self.serve(watcher, covered, &mut batch, history, raft_term, out);
+            let done = self.serve(watcher, covered, &mut batch, history, raft_term, out);
+            if let Err(HistoryError::Damaged(error)) = done {
+                self.end_damaged(watcher, raft_term, out);
+                met = Err(error);
+            }
         }
-        !self.lagging.is_empty()
+        met.map(|()| !self.lagging.is_empty())
     }
 
     /// Sends a watcher what it wants of a batch that ends at revision `covered`.
@@ -55,7 +64,7 @@ impl Watches {
         history: &dyn History,
         raft_term: u64,
         out: &mut Vec<Delivery>,
-    ) {
+    ) -> Result<(), HistoryError> {
         let watcher = &self.watchers[slot];
         let State::Lagging { parked, .. } = watcher.state else {
             unreachable!("only lagging watchers are served history")
@@ -64,11 +73,10 @@ impl Watches {
         if events_count > 0 {
             if !self.has_room(slot) {
                 let next = watcher.next;
-                return self.advance(slot, next);
+                self.advance(slot, next);
+                return Ok(());
             }
-            let Ok(events) = batch.encoded(history) else {
-                return self.end_damaged(slot, raft_term, out);
-            };
+            let events = batch.encoded(history)?;
             // After a full stream the header tells how far the batch goes; during catch-up it
             // tells the current revision, which may be further.
             let revision = if parked { covered } else { self.revision };
@@ -76,6 +84,7 @@ impl Watches {
             self.send(slot, &header, events, events_count, out);
         }
         self.advance(slot, covered + 1);
+        Ok(())
     }
 
     /// The watcher has been sent everything before `next`.

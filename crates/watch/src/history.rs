@@ -1,11 +1,12 @@
 //! What the table may ask of the store.
 
 use bytes::Bytes;
+use engine::Revision;
 use std::sync::Arc;
-use store::Change;
+use store::{Change, ReadError, View};
 
-/// Implemented by the owner of the table over its view of the store. The view may be ahead of the
-/// table, which asks only for what it has been told of.
+/// Implemented by the store's view, and by models of it. It may be ahead of the table, which asks
+/// only for what it has been told of.
 pub trait History {
     /// The compacted revision (-1: never compacted).
     fn compacted(&self) -> i64;
@@ -20,9 +21,10 @@ pub trait History {
         bytes_max: usize,
     ) -> Result<Vec<Arc<Change>>, HistoryError>;
 
-    /// The `mvccpb.KeyValue` bytes of a key as of a revision. `None`: there was none, or that
-    /// revision is compacted.
-    fn kv_at(&self, key: &[u8], revision: i64) -> Result<Option<Bytes>, HistoryError>;
+    /// The `mvccpb.KeyValue` bytes of the pair before an event at `revision`, which
+    /// [`store::Event::previous`] names. `None`: it is compacted.
+    fn previous_kv(&self, revision: i64, previous: Revision)
+    -> Result<Option<Bytes>, HistoryError>;
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -32,4 +34,41 @@ pub enum HistoryError {
     Compacted,
     #[error(transparent)]
     Damaged(#[from] engine::Error),
+}
+
+impl History for View {
+    fn compacted(&self) -> i64 {
+        View::compacted(self)
+    }
+
+    fn changes(
+        &self,
+        from: i64,
+        upto: i64,
+        revisions_max: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Change>>, HistoryError> {
+        let mut changes = self.history(from, bytes_max)?.changes;
+        changes.truncate(changes.partition_point(|change| change.revision <= upto));
+        changes.truncate(revisions_max);
+        Ok(changes)
+    }
+
+    fn previous_kv(
+        &self,
+        revision: i64,
+        previous: Revision,
+    ) -> Result<Option<Bytes>, HistoryError> {
+        Ok(View::previous_kv(self, revision, previous)?)
+    }
+}
+
+impl From<ReadError> for HistoryError {
+    fn from(error: ReadError) -> HistoryError {
+        match error {
+            // Nothing else is refused to those who ask for what exists.
+            ReadError::Refused(_) => HistoryError::Compacted,
+            ReadError::Damaged(error) => HistoryError::Damaged(error),
+        }
+    }
 }

@@ -167,6 +167,13 @@ impl goldenscript::Runner for Script {
                         writeln!(said, "read {from}..={upto}")?;
                     }
                     said.push_str(&transcript(&std::mem::take(&mut out)));
+                    let more = match more {
+                        Ok(more) => more,
+                        Err(error) => {
+                            writeln!(said, "damage: {error}")?;
+                            true
+                        }
+                    };
                     if !more || !all {
                         writeln!(said, "{}", if more { "more to do" } else { "done" })?;
                         break;

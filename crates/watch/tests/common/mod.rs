@@ -21,8 +21,9 @@ pub struct Model {
     pub reads: RefCell<Vec<(i64, i64)>>,
     /// How many pairs were asked for.
     pub pairs_read: Cell<usize>,
-    /// Every version of every key, `None` where it was deleted.
-    versions: BTreeMap<Bytes, Vec<(i64, Option<KeyValue>)>>,
+    /// Every row, `None` where its key was deleted, and the rows of each key.
+    rows: BTreeMap<Revision, Option<KeyValue>>,
+    versions: BTreeMap<Bytes, Vec<Revision>>,
 }
 
 impl Model {
@@ -33,6 +34,7 @@ impl Model {
             damaged: BTreeSet::new(),
             reads: RefCell::default(),
             pairs_read: Cell::default(),
+            rows: BTreeMap::new(),
             versions: BTreeMap::new(),
         }
     }
@@ -67,13 +69,16 @@ impl Model {
                 kv: Some(kv.clone().unwrap_or(gone)),
                 prev_kv: None,
             };
-            self.versions.entry(key.clone()).or_default().push((revision, kv));
+            let previous = self.version(key, revision - 1);
+            let row = Revision::new(revision, events.len() as i64);
+            self.rows.insert(row, kv);
+            self.versions.entry(key.clone()).or_default().push(row);
             events.push(Event {
                 key: key.clone(),
                 delete,
                 create,
                 encoded: event.encode_to_vec().into(),
-                previous: before.map(|kv| Revision::new(kv.mod_revision, 0)),
+                previous,
             });
         }
         if events.is_empty() {
@@ -86,8 +91,14 @@ impl Model {
 
     /// A key as of a revision.
     pub fn last(&self, key: &[u8], revision: i64) -> Option<KeyValue> {
-        let versions = self.versions.get(key)?;
-        versions.iter().rev().find(|(at, _)| *at <= revision)?.1.clone()
+        self.rows[&self.version(key, revision)?].clone()
+    }
+
+    /// The row of a key that exists as of a revision.
+    fn version(&self, key: &[u8], revision: i64) -> Option<Revision> {
+        let rows = self.versions.get(key)?;
+        let last = rows.iter().rev().find(|row| row.main <= revision)?;
+        self.rows[last].is_some().then_some(*last)
     }
 
     fn check_readable(&self, revision: i64) -> Result<(), HistoryError> {
@@ -132,13 +143,17 @@ impl History for Model {
         Ok(read)
     }
 
-    fn kv_at(&self, key: &[u8], revision: i64) -> Result<Option<Bytes>, HistoryError> {
+    fn previous_kv(
+        &self,
+        revision: i64,
+        previous: Revision,
+    ) -> Result<Option<Bytes>, HistoryError> {
         self.pairs_read.set(self.pairs_read.get() + 1);
-        if revision < self.compacted {
+        if revision - 1 < self.compacted {
             return Ok(None);
         }
-        let Some(kv) = self.last(key, revision) else { return Ok(None) };
-        self.check_readable(kv.mod_revision)?;
+        self.check_readable(previous.main)?;
+        let kv = self.rows[&previous].as_ref().expect("what is deleted is not a previous pair");
         Ok(Some(kv.encode_to_vec().into()))
     }
 }
