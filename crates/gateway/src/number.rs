@@ -53,11 +53,8 @@ fn shifted(whole: &str, fraction: &str, exponent: i64) -> Option<i128> {
     }
     let trailing = all.len() - all.trim_end_matches('0').len();
     let zeros = exponent.checked_sub(fraction.len() as i64)?.checked_add(trailing as i64)?;
-    // More than 20 digits fit no field.
+    // No field has room for more than 20 digits, so nobody may ask for a billion zeros.
     let zeros = usize::try_from(zeros).ok().filter(|zeros| *zeros <= 20)?;
-    if significant.len() + zeros > 20 {
-        return None;
-    }
     format!("{significant}{}", "0".repeat(zeros)).parse().ok()
 }
 

@@ -65,6 +65,18 @@ fn strings_that_are_no_text_are_refused() {
         refused(b"{\"unknown\":[{\"\xff\":1}]}"),
         "proto: syntax error (line 1:14): invalid UTF-8 in string"
     );
+    // Half a surrogate pair is no character, whatever follows it.
+    for half in
+        ["\\ud83d", "\\ud83dx", "\\ud83d\\n", "\\ud83d\\ud83d", "\\ud83d\\u0041", "\\udc00\\udc00"]
+    {
+        assert_eq!(
+            refused(format!("{{\"name\":\"{half}\"}}").as_bytes()),
+            format!(
+                "proto: syntax error (line 1:9): invalid escape code \"\\{}\" in string",
+                &half[..6]
+            )
+        );
+    }
     assert_eq!(
         refused(b"\xef\xbb\xbf{}"),
         "invalid character '\u{ef}' looking for beginning of value"
