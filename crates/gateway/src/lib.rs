@@ -9,9 +9,22 @@
 //! Always true: no input makes it panic, and no input makes its stack grow without bound.
 
 mod answer;
+mod base64;
+mod number;
+mod request;
+mod response;
+mod scan;
+mod schema;
+mod splitter;
 mod text;
+mod token;
+mod wire;
 
 pub use answer::{error_body, error_line, http_status, result_line};
+pub use splitter::Splitter;
+
+use scan::{Scanner, Step};
+use schema::Schema;
 
 /// The request's JSON could not be read. The client is told the text with code InvalidArgument
 /// (HTTP 400).
@@ -36,29 +49,47 @@ impl From<BadProto> for api::Error {
     }
 }
 
+/// Messages nested deeper than this are refused in both directions. It is where the decoder of
+/// the services behind the gateway stops too; etcd goes further, but no client is known to.
+const DEPTH_MAX: usize = 100;
+
 /// All messages of the API, ready to be read from and written as JSON.
-pub struct Transcoder {}
+pub struct Transcoder {
+    schema: Schema,
+}
 
 impl Transcoder {
-    /// From `api::DESCRIPTORS`.
+    /// From `api::DESCRIPTORS`. Make it once: it takes about a millisecond.
     pub fn new() -> Transcoder {
-        unimplemented!()
+        Transcoder { schema: Schema::of_api() }
     }
 
     /// The protobuf bytes of the first JSON value in `json`; what follows it is ignored, and no
-    /// value at all is the empty message. `message` is a full name (`etcdserverpb.PutRequest`).
-    pub fn request(&self, _message: &str, _json: &[u8]) -> Result<Vec<u8>, BadJson> {
-        unimplemented!()
+    /// value at all is the empty message. `message` is a full name (`etcdserverpb.PutRequest`); to
+    /// name one that does not exist is a bug and panics.
+    pub fn request(&self, message: &str, json: &[u8]) -> Result<Vec<u8>, BadJson> {
+        let message = self.schema.message(message);
+        match first_value(json)? {
+            Some(value) => request::read_message(&self.schema, message, value),
+            None => Ok(Vec::new()),
+        }
     }
 
-    /// Appends the JSON of a message. On failure `out` is as it was.
-    pub fn response(
-        &self,
-        _message: &str,
-        _proto: &[u8],
-        _out: &mut Vec<u8>,
-    ) -> Result<(), BadProto> {
-        unimplemented!()
+    /// Appends the JSON of a message, named as in [`Transcoder::request`]. On failure `out` is as
+    /// it was.
+    pub fn response(&self, message: &str, proto: &[u8], out: &mut Vec<u8>) -> Result<(), BadProto> {
+        let start = out.len();
+        let message = self.schema.message(message);
+        let written = response::write_message(&self.schema, message, proto, out);
+        if written.is_err() {
+            out.truncate(start);
+        }
+        written
+    }
+
+    /// The full names of all messages.
+    pub fn messages(&self) -> impl Iterator<Item = &str> {
+        self.schema.names()
     }
 }
 
@@ -68,29 +99,17 @@ impl Default for Transcoder {
     }
 }
 
-/// Cuts a request body, as it arrives, into whole JSON values.
-pub struct Splitter {}
-
-impl Splitter {
-    /// Values longer than `value_bytes_max` are refused.
-    pub fn new(_value_bytes_max: usize) -> Splitter {
-        unimplemented!()
+/// The text of the first JSON value, if there is any.
+fn first_value(json: &[u8]) -> Result<Option<&[u8]>, BadJson> {
+    let mut scanner = Scanner::new();
+    let mut start = 0;
+    for (at, byte) in json.iter().enumerate() {
+        match scanner.step(*byte)? {
+            Step::NotBegun => start = at + 1,
+            Step::Within => {}
+            Step::Ended => return Ok(Some(&json[start..=at])),
+            Step::EndedBefore => return Ok(Some(&json[start..at])),
+        }
     }
-
-    /// Adds what arrived.
-    pub fn feed(&mut self, _bytes: &[u8]) {
-        unimplemented!()
-    }
-
-    /// The next whole value, `None` when more bytes are needed. After an error the body counts as
-    /// ended: every further call gives the same error.
-    pub fn next_value(&mut self) -> Result<Option<Vec<u8>>, BadJson> {
-        unimplemented!()
-    }
-
-    /// The body has ended: the last value, if one was waiting for its end (a bare number), or an
-    /// error if it was cut short.
-    pub fn finish(&mut self) -> Result<Option<Vec<u8>>, BadJson> {
-        unimplemented!()
-    }
+    Ok(scanner.finish()?.then(|| &json[start..]))
 }

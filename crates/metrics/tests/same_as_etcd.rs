@@ -8,6 +8,7 @@ use metrics::{ApplyOp, Feature, GrpcType, Identity, Live, Method, Metrics, Proce
 use std::time::Duration;
 
 const ETCD: &str = include_str!("fixtures/etcd-3.6.14-fresh.txt");
+const ETCD_USED: &str = include_str!("fixtures/etcd-3.6.14-used.txt");
 
 #[test]
 fn a_fresh_server_shows_what_a_fresh_etcd_shows() {
@@ -43,6 +44,62 @@ fn extensive_adds_the_handling_times() {
     let mut extensive = names(&fresh(true).render(&live()));
     extensive.retain(|name| !basic.contains(name));
     assert_eq!(extensive, ["grpc_server_handling_seconds histogram"]);
+}
+
+/// Once everything has happened to a server, every family that a used cluster of etcd has is
+/// there, with the same kind, labels and buckets. Beyond those there is only what did not happen
+/// to that cluster.
+#[test]
+fn a_used_server_shows_what_a_used_etcd_shows() {
+    let metrics = fresh(true);
+    let second = Duration::from_secs(1);
+    metrics.server.checked("livez", "serializable_read", true);
+    metrics.server.alarmed("NOSPACE", 1, true);
+    metrics.server.client_requests.count(None, false);
+    metrics.server.learner_promote_failures.with(&["membership: ID not found"]).inc();
+    metrics.server.range.took(true, second);
+    let network = &metrics.network;
+    network.active_peers.with(&["1", "2"]).set(1);
+    network.disconnected_peers.with(&["1", "2"]).inc();
+    network.stream_failures.with(&["watch", "send"]).inc();
+    let peer = network.peer(2);
+    for counter in
+        [&peer.sent_bytes, &peer.received_bytes, &peer.sent_failures, &peer.received_failures]
+    {
+        counter.inc();
+    }
+    peer.round_trip.took(second);
+    for family in [
+        &network.snapshot_send_success,
+        &network.snapshot_send_failures,
+        &network.snapshot_receive_success,
+        &network.snapshot_receive_failures,
+    ] {
+        family.with(&["2"]).inc();
+    }
+    network.snapshot_send_inflights.with(&["2"]).set(0);
+    network.snapshot_receive_inflights.with(&["2"]).set(0);
+    network.snapshot_send.with(&["2"]).took(second);
+    network.snapshot_receive.with(&["2"]).took(second);
+
+    let ours = families(&metrics.render(&live()));
+    let theirs: Vec<&str> = ETCD_USED.lines().filter(|line| !line.starts_with('#')).collect();
+    for family in &theirs {
+        assert!(ours.iter().any(|held| held == family), "{family} is missing or different");
+    }
+    let name = |family: &str| family.split(' ').next().unwrap_or_default().to_string();
+    let known: Vec<String> = theirs.iter().map(|family| name(family)).collect();
+    let beyond: Vec<String> =
+        ours.iter().map(|family| name(family)).filter(|name| !known.contains(name)).collect();
+    assert_eq!(
+        beyond,
+        [
+            "etcd_network_peer_received_failures_total",
+            "etcd_network_server_stream_failures_total",
+            "etcd_network_snapshot_receive_failures",
+            "etcd_network_snapshot_send_failures",
+        ]
+    );
 }
 
 /// A call and what it leaves behind; Lock shows only what was used of it.
@@ -143,6 +200,37 @@ fn scrapes_count_themselves() {
     let text = metrics.render(&live());
     assert!(text.contains("promhttp_metric_handler_requests_total{code=\"200\"} 1\n"));
     assert!(text.contains("promhttp_metric_handler_requests_in_flight 1\n"));
+}
+
+/// Each family as in the fixture: name, kind, labels, buckets.
+fn families(text: &str) -> Vec<String> {
+    let mut families = Vec::new();
+    for family in text.split("# HELP ").skip(1) {
+        let mut lines = family.lines().skip(1);
+        let heading = lines.next().and_then(|line| line.strip_prefix("# TYPE ")).expect("a type");
+        let mut labels: Vec<&str> = Vec::new();
+        let mut bounds: Vec<&str> = Vec::new();
+        for line in lines {
+            let inside = line.split_once('{').map_or("", |(_, rest)| rest);
+            // Label values in this test hold neither quotes nor braces.
+            for (name, value) in inside.split("\",").filter_map(|pair| pair.split_once("=\"")) {
+                let value = value.split('"').next().unwrap_or_default();
+                match name {
+                    "quantile" => {}
+                    "le" if !bounds.contains(&value) => bounds.push(value),
+                    "le" => {}
+                    name if !labels.contains(&name) => labels.push(name),
+                    _ => {}
+                }
+            }
+        }
+        let or_dash = |list: Vec<&str>| match list.is_empty() {
+            true => "-".to_string(),
+            false => list.join(","),
+        };
+        families.push(format!("{heading} {} {}", or_dash(labels), or_dash(bounds)));
+    }
+    families
 }
 
 /// The lines without values: what exists, not how much of it.
