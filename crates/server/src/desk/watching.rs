@@ -8,8 +8,8 @@ use bytes::Bytes;
 use prost::Message;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use store::{Change, ReadError, View};
-use watch::{Delivery, History, HistoryError, StreamKey};
+use store::Change;
+use watch::{Delivery, StreamKey};
 
 /// A stream with more than this waiting to be taken gets nothing more until half of it is gone.
 /// Its watchers hold no events meanwhile: they read them from the store when they may go on.
@@ -47,7 +47,7 @@ impl Desk {
     pub(super) fn on_changes(&mut self, changes: &Arc<[Arc<Change>]>) {
         let mut deliveries = Vec::new();
         let term = self.shared.pulse.applied_term();
-        self.watches.changed(changes, term, &Past(&self.shared.view), &mut deliveries);
+        self.watches.changed(changes, term, &self.shared.view, &mut deliveries);
         self.deliver(deliveries);
     }
 
@@ -58,7 +58,13 @@ impl Desk {
         }
         let mut deliveries = Vec::new();
         let term = self.shared.pulse.applied_term();
-        self.catching_up = self.watches.catch_up(&Past(&self.shared.view), term, &mut deliveries);
+        let caught_up = self.watches.catch_up(&self.shared.view, term, &mut deliveries);
+        self.catching_up = caught_up.unwrap_or_else(|damage| {
+            // Not a word of what cannot be read; tried again with the next tick.
+            config::error!(self.shared.logger, "cannot read the history that watchers ask for",
+                "error" => damage.to_string());
+            false
+        });
         self.deliver(deliveries);
     }
 
@@ -123,41 +129,5 @@ impl Desk {
         if self.streams.is_empty() {
             self.shared.desks[self.number].watching.store(false, Ordering::SeqCst);
         }
-    }
-}
-
-/// The store's past, as the watch table asks for it.
-struct Past<'a>(&'a View);
-
-impl History for Past<'_> {
-    fn compacted(&self) -> i64 {
-        self.0.compacted()
-    }
-
-    fn changes(
-        &self,
-        from: i64,
-        upto: i64,
-        revisions_max: usize,
-        bytes_max: usize,
-    ) -> Result<Vec<Arc<Change>>, HistoryError> {
-        let mut changes = self.0.history(from, bytes_max).map_err(past_error)?.changes;
-        changes.truncate(changes.partition_point(|change| change.revision <= upto));
-        changes.truncate(revisions_max);
-        Ok(changes)
-    }
-
-    fn kv_at(&self, key: &[u8], revision: i64) -> Result<Option<Bytes>, HistoryError> {
-        match self.0.kv_at(key, revision) {
-            Err(ReadError::Refused(_)) => Ok(None),
-            found => found.map_err(past_error),
-        }
-    }
-}
-
-fn past_error(error: ReadError) -> HistoryError {
-    match error {
-        ReadError::Refused(_) => HistoryError::Compacted,
-        ReadError::Damaged(damage) => HistoryError::Damaged(damage),
     }
 }
