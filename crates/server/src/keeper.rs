@@ -27,6 +27,8 @@ const SCRUB_BYTES: usize = 64 << 10;
 /// What others ask of the keeper.
 pub enum Errand {
     Defragment(mpsc::Sender<Result<(), engine::Error>>),
+    /// Much has changed: do not wait for the interval to end.
+    Sync,
     /// Make everything durable and end.
     Stop,
 }

@@ -40,12 +40,6 @@ pub enum OpenError {
          restore a backup into an empty directory"
     )]
     StoreBehind { wal: PathBuf, store: PathBuf, first: u64, applied: u64 },
-    #[error(
-        "this data directory belongs to member {found:x} of cluster {found_cluster:x}, but the \
-         flags describe member {wanted:x} of cluster {wanted_cluster:x}; a member keeps the \
-         identity it was founded with"
-    )]
-    OtherMember { found: u64, found_cluster: u64, wanted: u64, wanted_cluster: u64 },
     #[error("{0}")]
     Refused(String),
     #[error(transparent)]
@@ -104,10 +98,51 @@ pub fn open(config: &Config, logger: &Logger) -> Result<Opened, OpenError> {
         max_learners: usize::try_from(config.max_learners).unwrap_or(0),
     };
     let store = Store::open(engine.clone(), store_config)?;
+    log_quota(config, logger);
+    defragment_at_start(config, &engine, logger)?;
     config::info!(logger, "kvstore restored", "current-rev" => store.view().revision());
 
     let parts = Parts { disk, engine, store, snap_dir, store_dir, wal_dir };
     if has_log { restart(parts, logger) } else { found(parts, config) }
+}
+
+fn log_quota(config: &Config, logger: &Logger) {
+    let name = "v3-applier";
+    match (config.quota_backend_bytes, config.quota_bytes()) {
+        (_, None) => config::info!(logger, "disabled backend quota",
+            "quota-name" => name, "quota-size-bytes" => config.quota_backend_bytes),
+        (given, Some(bytes)) => {
+            let line = match given {
+                0 => "enabled backend quota with default value",
+                _ => "enabled backend quota",
+            };
+            config::info!(logger, line, "quota-name" => name,
+                "quota-size-bytes" => bytes, "quota-size" => config::humanise(bytes));
+        }
+    }
+}
+
+/// `--bootstrap-defrag-threshold-megabytes`: gives back what is free, if it is much.
+fn defragment_at_start(
+    config: &Config,
+    engine: &LogEngine,
+    logger: &Logger,
+) -> Result<(), engine::Error> {
+    let threshold = config.bootstrap_defrag_threshold_megabytes * 1024 * 1024;
+    let sizes = engine.sizes();
+    let free = sizes.total - sizes.in_use;
+    if threshold == 0 {
+        return Ok(());
+    }
+    if free < threshold {
+        config::info!(logger, "skipping defragmentation",
+            "current-db-size-bytes" => sizes.total,
+            "current-db-size-in-use-bytes" => sizes.in_use,
+            "experimental-bootstrap-defrag-threshold-bytes" => threshold);
+        return Ok(());
+    }
+    while engine.collect(64 << 20, true)? {}
+    Ok(())
 }
 
 /// Paths and stores, before it is known whether the member is new.

@@ -15,9 +15,6 @@ pub struct Pulse {
     sole: AtomicBool,
     /// The log has no reserve left on the disk: only what frees space is let in.
     disk_full: AtomicBool,
-    leader_changes: AtomicU64,
-    pub proposals_failed: AtomicU64,
-    pub slow_applies: AtomicU64,
 }
 
 impl Pulse {
@@ -36,11 +33,7 @@ impl Pulse {
         }
         self.commit.store(status.commit, Ordering::SeqCst);
         self.term.store(status.term, Ordering::SeqCst);
-        let leader = status.leader.unwrap_or(0);
-        let before = self.leader.swap(leader, Ordering::SeqCst);
-        if before != leader && leader != 0 {
-            self.leader_changes.fetch_add(1, Ordering::Relaxed);
-        }
+        self.leader.store(status.leader.unwrap_or(0), Ordering::SeqCst);
         if sole_read_index.is_some() {
             self.sole.store(true, Ordering::SeqCst);
         }
@@ -74,10 +67,6 @@ impl Pulse {
 
     pub fn leader(&self) -> u64 {
         self.leader.load(Ordering::SeqCst)
-    }
-
-    pub fn leader_changes(&self) -> u64 {
-        self.leader_changes.load(Ordering::Relaxed)
     }
 
     pub fn disk_full(&self) -> bool {

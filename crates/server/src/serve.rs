@@ -1,6 +1,6 @@
 //! Starting a member and stopping it.
 
-use crate::applier::{Applier, Happening};
+use crate::applier::{Applier, Happening, Pace};
 use crate::desk::{Desk, DeskConfig, Limits, Listener, Serves, Shared, WAKER};
 use crate::http::Policy;
 use crate::inbox::Inbox;
@@ -146,6 +146,7 @@ impl Member {
             election: config.election_ms * node::MILLISECOND,
             request_timeout: config.request_timeout().as_micros() as u64,
             lease_checkpoint: config.feature_gates.is_enabled(Gate::LeaseCheckpoint),
+            campaign_at_once: config.initial_election_tick_advance,
             compaction: compaction_mode(&config)?,
             ids: ids.ids(desk_count + 1),
         };
@@ -233,6 +234,7 @@ impl Member {
                     Happening::CompactionFinished { revision } => {
                         office.compaction_finished(revision);
                     }
+                    Happening::AlarmsChanged => office.count_alarms(),
                     _ => {}
                 }
             }
@@ -247,13 +249,27 @@ impl Member {
             pulse: pulse.clone(),
             ids,
             finished: view.compaction_finished(),
+            unsynced: 0,
+            pace: Pace {
+                compaction_keys: config.compaction_batch_limit() as usize,
+                compaction_pause: config.compaction_sleep_interval(),
+                batch_limit: config.backend_batch_limit() as usize,
+                slow_apply: config.warning_apply_duration,
+            },
+            keeper: errands.clone(),
+            metrics: metrics.clone(),
+            logger: logger.clone(),
             happened: Box::new(happened),
         };
         threads.push(spawn_vital("apply", &logger, move || applier.run()));
         let (publish, published) = mpsc::channel();
         let notice = {
             let (logger, config) = (logger.clone(), config.clone());
+            let metrics = metrics.clone();
             move |notice: &node::Notice| {
+                if let node::Notice::Raft(raft::Event::LeaderElected { .. }) = notice {
+                    metrics.server.leader_changes.inc();
+                }
                 notices::write(&logger, &config, member_id, cluster_id, notice);
                 if matches!(notice, node::Notice::Published(_)) {
                     // Later publications have nobody waiting.
@@ -272,6 +288,7 @@ impl Member {
             office: office.clone(),
             pulse: pulse.clone(),
             ids,
+            metrics: metrics.clone(),
             notice: Box::new(notice),
         };
         threads.push(spawn("replica", move || stepper.run()));
@@ -328,13 +345,16 @@ impl Member {
                 election: Duration::from_millis(config.election_ms),
                 concurrent_streams_max: config.max_concurrent_streams,
                 ping_interval_min: config.grpc_keepalive_min_time,
+                keepalive: (!config.grpc_keepalive_interval.is_zero()
+                    && !config.grpc_keepalive_timeout.is_zero())
+                .then_some((config.grpc_keepalive_interval, config.grpc_keepalive_timeout)),
+                slow_request: config.warning_unary_request_duration,
                 connections_max: connections_max.div_ceil(polls.len()),
             },
             http: Policy {
                 cors: config.cors.clone(),
                 host_whitelist: config.host_whitelist.clone(),
                 gateway: config.enable_grpc_gateway,
-                pprof: config.enable_pprof,
             },
             cluster_id: self.cluster_id,
             member_id: self.member_id,
