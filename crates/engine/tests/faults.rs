@@ -247,3 +247,12 @@ fn files_do_not_pile_up_under_writes_and_compactions() {
     assert!(files(&disk, ".seg").len() < 30, "{:?}", files(&disk, ".seg"));
     assert!(engine.sizes().total < 3 * engine.sizes().in_use + 12_000, "{:?}", engine.sizes());
 }
+
+#[test]
+fn tables_larger_than_a_segment_are_not_written_again_with_every_commit() {
+    let disk = SimDisk::new(1);
+    let engine = open(&disk).unwrap();
+    (0..100u8).for_each(|i| engine.put(Bucket::Lease, &[i], &[i; 100]).unwrap());
+    (1..100).for_each(|index| write(&engine, index, 10));
+    assert!(files(&disk, ".seg").len() < 5, "{:?}", files(&disk, ".seg"));
+}

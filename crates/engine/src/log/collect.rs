@@ -74,6 +74,8 @@ impl Shared {
                 Ok(true) => collector.job = None,
                 Err(e) => {
                     collector.job.take().expect("a job was at hand").discard(self);
+                    // Whoever asked learns that it failed; the next one begins anew.
+                    collector.defragmentation = None;
                     return Err(e);
                 }
             }
@@ -165,6 +167,9 @@ impl Shared {
             }
             bytes_left = bytes_left.saturating_sub(copied);
             if bytes_left == 0 {
+                // Little by little: a sync of a whole segment would hold up those of the write-ahead
+                // log, and with them every write.
+                job.file.sync().map_err(|e| self.fail(&job.tmp, e))?;
                 return Ok(false);
             }
         }

@@ -88,7 +88,9 @@ struct Shared {
 
 impl LogEngine {
     /// Opens the engine in `dir`, creating it if it is not there, and recovers what survived.
-    pub fn open(disk: Arc<dyn Disk>, dir: &Path, options: Options) -> Result<LogEngine> {
+    pub fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Result<LogEngine> {
+        // Offsets have 32 bits, and a segment is cut only at the end of a commit.
+        options.segment_bytes = options.segment_bytes.min(1 << 30);
         Ok(LogEngine { shared: Arc::new(recover::open(disk, dir, options)?) })
     }
 
