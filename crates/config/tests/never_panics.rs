@@ -67,7 +67,7 @@ fn any_settings_get_an_answer() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("etcd.yml");
     let mut starts = 0;
-    for _ in 0..variable("CONFIG_ROUNDS", 2_000) {
+    for _ in 0..variable("CONFIG_ROUNDS", 500) {
         let mut args = vec!["etcd".to_string()];
         let mut env = Vec::new();
         let mut file = String::new();
