@@ -12,8 +12,7 @@ use disk::{Disk, RealDisk};
 use engine::{Engine, LogEngine};
 use node::Origin;
 use raft::Restored;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use store::Store;
 use wal::{Metadata, SnapshotMark, Wal};
@@ -81,7 +80,10 @@ pub fn open(config: &Config, logger: &Logger) -> Result<Opened, OpenError> {
     {
         return Err(OpenError::WrittenByEtcd { dir: config.data_dir.clone() });
     }
-    prepare_data_dir(&*disk, &config.data_dir, logger)?;
+    let mut lines = Vec::new();
+    let prepared = config::data_dir::prepare(&config.data_dir, &mut lines);
+    lines.iter().for_each(|line| logger.write(line));
+    prepared.map_err(OpenError::Refused)?;
     disk.create_dir_all(&snap_dir).map_err(access)?;
 
     let has_log = Wal::exists(&*disk, &wal_dir)?;
@@ -98,28 +100,12 @@ pub fn open(config: &Config, logger: &Logger) -> Result<Opened, OpenError> {
         max_learners: usize::try_from(config.max_learners).unwrap_or(0),
     };
     let store = Store::open(engine.clone(), store_config)?;
-    log_quota(config, logger);
+    config.remarks().iter().for_each(|line| logger.write(line));
     defragment_at_start(config, &engine, logger)?;
     config::info!(logger, "kvstore restored", "current-rev" => store.view().revision());
 
     let parts = Parts { disk, engine, store, snap_dir, store_dir, wal_dir };
     if has_log { restart(parts, logger) } else { found(parts, config) }
-}
-
-fn log_quota(config: &Config, logger: &Logger) {
-    let name = "v3-applier";
-    match (config.quota_backend_bytes, config.quota_bytes()) {
-        (_, None) => config::info!(logger, "disabled backend quota",
-            "quota-name" => name, "quota-size-bytes" => config.quota_backend_bytes),
-        (given, Some(bytes)) => {
-            let line = match given {
-                0 => "enabled backend quota with default value",
-                _ => "enabled backend quota",
-            };
-            config::info!(logger, line, "quota-name" => name,
-                "quota-size-bytes" => bytes, "quota-size" => config::humanise(bytes));
-        }
-    }
 }
 
 /// `--bootstrap-defrag-threshold-megabytes`: gives back what is free, if it is much.
@@ -232,51 +218,4 @@ fn restart(parts: Parts, logger: &Logger) -> Result<Opened, OpenError> {
         commit_index: restored.hard_state.commit.max(applied),
         origin: Origin::Restored(restored),
     })
-}
-
-/// Makes the directory, and says so if others may look into it.
-fn prepare_data_dir(disk: &dyn Disk, dir: &Path, logger: &Logger) -> Result<(), OpenError> {
-    disk.create_dir_all(dir).map_err(OpenError::Access)?;
-    let mode = std::fs::metadata(dir).map_err(OpenError::Access)?.permissions().mode() & 0o777;
-    if mode != 0o700 {
-        let permission = describe_mode(mode);
-        let error = format!(
-            "directory {:?} exist, but the permission is {permission:?}. The recommended permission \
-             is \"-rwx------\" to prevent possible unprivileged access to the data",
-            dir.display().to_string()
-        );
-        config::warn!(logger, "check file permission", "error" => error);
-    }
-    let proxy = disk.exists(&dir.join("proxy")).map_err(OpenError::Access)?;
-    if proxy {
-        return Err(OpenError::Refused(format!(
-            "{}: this directory was used by etcd's v2 proxy, which has no successor; give \
-             --data-dir another one",
-            dir.display()
-        )));
-    }
-    for name in disk.list(dir).map_err(OpenError::Access)? {
-        if name != "member" {
-            config::warn!(logger, "found invalid file under data directory",
-                "filename" => name, "data-dir" => dir.display().to_string());
-        }
-    }
-    Ok(())
-}
-
-fn describe_mode(mode: u32) -> String {
-    let bits = "rwxrwxrwx".chars().enumerate();
-    let letters = bits.map(|(at, letter)| if mode >> (8 - at) & 1 == 1 { letter } else { '-' });
-    std::iter::once('d').chain(letters).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modes_read_as_ls_shows_them() {
-        assert_eq!(describe_mode(0o755), "drwxr-xr-x");
-        assert_eq!(describe_mode(0o700), "drwx------");
-    }
 }

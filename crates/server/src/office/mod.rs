@@ -11,6 +11,7 @@
 //!
 //! Always true: a recipe whose caller has gone away stops, and gives back what it holds.
 
+mod backup;
 mod election;
 mod http;
 mod interests;
@@ -132,6 +133,7 @@ impl Office {
                 Method::Defragment => caller.answer(office.defragment().await),
                 Method::Hash => caller.answer(office.hash().await),
                 Method::HashKV => caller.answer(office.hash_kv(data).await),
+                Method::Snapshot => office.snapshot(&caller, cancelled).await,
                 Method::UserAdd => caller.answer(office.user_add(data).await),
                 Method::UserChangePassword => {
                     caller.answer(office.user_change_password(data).await);
