@@ -36,6 +36,8 @@ pub struct Wal {
     pub(crate) released: Vec<Name>,
     /// Segments that are needed, locked. The last one is the tail.
     pub(crate) held: Vec<Held>,
+    /// Where the tail's head ends: a segment with nothing else in it is not cut again.
+    pub(crate) head_end: u64,
     /// Where the next record goes in the tail.
     pub(crate) offset: u64,
     /// Up to where the tail has its space.
@@ -56,11 +58,15 @@ pub(crate) struct Held {
     pub file: Arc<dyn File>,
 }
 
+/// A buffer that one large append made larger than this is given back.
+const BUFFER_BYTES_KEPT: usize = 4 << 20;
+
 /// The reserve's name until it is cut in.
 const RESERVE: &str = "0.tmp";
 
 impl Wal {
     /// Makes a new log. It is built under another name, so that it is there as a whole or not at all.
+    /// The directory above must exist, durably.
     pub fn create(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -91,6 +97,7 @@ impl Wal {
             last_index: 0,
             released: Vec::new(),
             held: vec![Held { name, file: file.clone() }],
+            head_end: 0,
             offset: 0,
             allocated: options.segment_bytes,
             crc: 0,
@@ -106,6 +113,7 @@ impl Wal {
         file.write_at(&wal.buffer, 0).map_err(at(&path))?;
         file.sync().map_err(at(&path))?;
         wal.offset = wal.buffer.len() as u64;
+        wal.head_end = wal.offset;
         wal.disk.sync_dir(&building).map_err(at(&building))?;
         wal.disk.rename(&building, dir).map_err(at(dir))?;
         let parent = parent(dir);
@@ -178,7 +186,8 @@ impl Wal {
         Ok(())
     }
 
-    /// Notes that a snapshot exists, durably. Its `.snap` file must be durable already.
+    /// Notes that a snapshot exists, durably. Its `.snap` file must be durable already. It counts as
+    /// valid once a hard state with a commit index at or above its own is in the log.
     pub fn save_snapshot(&mut self, mark: &SnapshotMark) -> Result<()> {
         self.check()?;
         let data = mark.encode();
@@ -315,7 +324,7 @@ impl Wal {
         if end <= self.allocated && end <= self.options.segment_bytes {
             return Ok(());
         }
-        if self.tail().name.index <= self.last_index || self.offset >= self.options.segment_bytes {
+        if self.offset > self.head_end {
             self.cut()?;
         }
         // One append that is larger than a segment makes a larger segment.
@@ -334,6 +343,9 @@ impl Wal {
         self.dirty = true;
         self.or_fail(result)?;
         self.offset += self.buffer.len() as u64;
+        if self.buffer.capacity() > BUFFER_BYTES_KEPT {
+            self.buffer = Vec::new();
+        }
         Ok(())
     }
 
@@ -360,6 +372,7 @@ impl Wal {
         })();
         self.or_fail(named)?;
         self.offset = self.buffer.len() as u64;
+        self.head_end = self.offset;
         self.allocated = self.options.segment_bytes;
         self.held.push(Held { name, file });
         self.refill_reserve()?;
