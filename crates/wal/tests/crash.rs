@@ -33,7 +33,10 @@ fn no_crash_loses_what_was_synced() {
     // A run in which nothing happened proves nothing.
     if seeds.end - seeds.start == 100 {
         assert!(seen.crashes > 200 && seen.lost > 100 && seen.cuts_off > 20, "{seen:?}");
-        assert!(seen.segments > 100 && seen.purged > 10 && seen.mid_operation > 100, "{seen:?}");
+        assert!(
+            seen.segments > 100 && seen.purged > 10 && seen.mid_operation > 100 && seen.full > 20,
+            "{seen:?}"
+        );
     }
 }
 
@@ -42,6 +45,8 @@ fn no_crash_loses_what_was_synced() {
 struct Seen {
     crashes: u64,
     mid_operation: u64,
+    /// Writes that found the disk full.
+    full: u64,
     /// Crashes that lost records which were not synced.
     lost: u64,
     /// Torn records that were cut off.
@@ -151,7 +156,7 @@ impl Life {
     /// One thing that a member may do with its log.
     fn act(&mut self, wal: &mut Wal, seen: &mut Seen) -> Result<(), Error> {
         match self.random.random_range(0..20) {
-            0..8 => self.append(wal)?,
+            0..8 => seen.full += u64::from(!self.append(wal)?),
             8..15 => self.sync(wal)?,
             15..17 => self.read(wal)?,
             17 => {
@@ -163,8 +168,9 @@ impl Life {
                 };
                 // As a member does: a snapshot is of what is durably committed.
                 self.sync(wal)?;
-                self.write(Record::Mark(mark.clone()));
-                wal.save_snapshot(&mark)?;
+                let written =
+                    self.write(vec![Record::Mark(mark.clone())], || wal.save_snapshot(&mark))?;
+                seen.full += u64::from(!written);
                 self.synced = self.records.len();
             }
             18 => {
@@ -173,12 +179,18 @@ impl Life {
                     seen.purged += wal.purge(self.random.random_range(1..4))? as u64;
                 }
             }
-            _ => drop(wal.refill_reserve()?),
+            _ => {
+                let spare = self.random.random_range(0..20_000);
+                let full = self.random.random_bool(0.5);
+                self.disk.set_capacity(full.then(|| self.disk.used() + spare));
+                wal.refill_reserve()?;
+            }
         }
         Ok(())
     }
 
-    fn append(&mut self, wal: &mut Wal) -> Result<(), Error> {
+    /// Whether there was space for it.
+    fn append(&mut self, wal: &mut Wal) -> Result<bool, Error> {
         let Sum { entries, hard_state, .. } = &self.now;
         let (last, commit) = (entries.len() as u64, hard_state.commit);
         let mut first = last + 1;
@@ -201,11 +213,9 @@ impl Life {
             let commit = self.synced_last.min(first - 1).max(commit);
             HardState { term: self.term, vote: 1, commit }
         });
-        batch.iter().for_each(|entry| self.write(Record::Entry(entry.clone())));
-        if let Some(state) = state {
-            self.write(Record::State(state));
-        }
-        wal.append(state, &batch)
+        let entries = batch.iter().cloned().map(Record::Entry);
+        let records = entries.chain(state.map(Record::State)).collect();
+        self.write(records, || wal.append(state, &batch))
     }
 
     fn sync(&mut self, wal: &mut Wal) -> Result<(), Error> {
@@ -229,9 +239,19 @@ impl Life {
         Ok(())
     }
 
-    fn write(&mut self, record: Record) {
-        self.now.add(&record);
-        self.records.push(record);
+    /// Writes records. On a full disk nothing is written, and that is no failure.
+    fn write(
+        &mut self,
+        records: Vec<Record>,
+        write: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let written = write();
+        if let Err(Error::Full { .. }) = written {
+            return Ok(false);
+        }
+        records.iter().for_each(|record| self.now.add(record));
+        self.records.extend(records);
+        written.map(|()| true)
     }
 
     /// Opens the log, or makes it, through any number of crashes, and checks what it holds.
@@ -249,6 +269,7 @@ impl Life {
                     self.check(from, &recovered, seen);
                     return wal;
                 }
+                Err(Error::Full { .. }) => self.disk.set_capacity(None),
                 Err(Error::Io { source, .. }) if source.to_string() == "the power is off" => {
                     seen.mid_operation += 1;
                     self.disk.crash();

@@ -72,6 +72,12 @@ impl Runner for Log {
                     self.wal()?.append(None, &[entry])?;
                 }
             }
+            "states" => {
+                let count: u64 = args.next_pos().ok_or("how many?")?.parse()?;
+                for commit in 0..count {
+                    self.wal()?.append(Some(HardState { term: 9, vote: 1, commit }), &[])?;
+                }
+            }
             "sync" => self.wal()?.sync()?,
             "snapshot" => {
                 let mark = parse_mark(args.next_pos().ok_or("which snapshot?")?)?;
