@@ -150,6 +150,10 @@ impl Runner for Log {
                 file.set_len(len)?;
                 file.sync()?;
             }
+            "touch" => {
+                let path = Path::new(DIR).join(args.next_pos().ok_or("touch what?")?);
+                self.disk.open(&path, Open::CreateNew)?.write_at(b"x", 0)?;
+            }
             "remove" => {
                 let path = Path::new(DIR).join(args.next_pos().ok_or("remove what?")?);
                 self.disk.remove(&path)?;
