@@ -71,16 +71,13 @@ impl Index {
             Some(history) if row.tombstone => history.restore_delete(rev),
             Some(history) => history.restore_put(rev, row.create_revision, row.version),
             None => {
-                let once = !row.tombstone && (row.create_revision, row.version) == (rev.main, 1);
-                let history = if once {
-                    History::created_at(rev)
-                } else {
+                let history = if row.tombstone {
                     let mut history = History::empty();
-                    match row.tombstone {
-                        true => history.restore_delete(rev),
-                        false => history.restore_put(rev, row.create_revision, row.version),
-                    }
+                    history.restore_delete(rev);
                     history
+                } else {
+                    let (created, version) = (row.create_revision, row.version);
+                    History::last(Found { modified: rev, created, version })
                 };
                 self.keys.insert(row.key.as_ref().into(), history);
             }
