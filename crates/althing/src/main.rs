@@ -1,1 +1,23 @@
-fn main() {}
+//! One binary: the server, and beside it what operators run.
+
+use config::exit::{self, Signals};
+use std::process::exit;
+
+fn main() {
+    // Before any thread is started, so that all of them leave the signals to this one.
+    let signals = match Signals::block() {
+        Ok(signals) => signals,
+        Err(error) => {
+            eprintln!("althing: cannot take over the signals: {error}");
+            exit(1);
+        }
+    };
+    let started = match config::start() {
+        Ok(started) => started,
+        Err(code) => exit(code),
+    };
+    match server::run(started.config, started.log, &signals) {
+        Ok(signal) => exit::end_by(signal),
+        Err(code) => exit(code),
+    }
+}

@@ -10,7 +10,7 @@ mod error;
 mod range;
 
 pub use error::{Code, Error};
-pub use range::KeyRange;
+pub use range::{KeyRange, prefix_end};
 
 /// The version of etcd whose behaviour this server has.
 pub const ETCD_VERSION: &str = "3.6.14";

@@ -4,14 +4,17 @@
 //! Out: bytes, names, and the errors of the world (full, failed, gone).
 //!
 //! `wal` and `engine` reach the disk only through [`Disk`], so that the same code runs on a real
-//! file system ([`RealDisk`]) and on a simulated one that loses, tears and rots what it was given.
+//! file system ([`RealDisk`]) and on a simulated one ([`SimDisk`]) that loses, tears and rots what it
+//! was given.
 //!
 //! What is promised is what POSIX promises and no more: a write is durable after `sync` of its
 //! file; a created, renamed or removed name is durable after `sync_dir` of its directory.
 
 mod real;
+mod sim;
 
 pub use real::RealDisk;
+pub use sim::SimDisk;
 
 use std::io;
 use std::path::Path;
@@ -47,6 +50,7 @@ pub trait Disk: Send + Sync + 'static {
 }
 
 /// An open file. All methods take `&self`: offsets are explicit, there is no cursor.
+#[allow(clippy::len_without_is_empty, reason = "nobody asks a file whether it is empty")]
 pub trait File: Send + Sync {
     /// Reads up to `buf.len()` bytes; fewer only at the end of the file.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
@@ -59,11 +63,12 @@ pub trait File: Send + Sync {
     fn len(&self) -> io::Result<u64>;
     /// Makes the content and the length durable.
     fn sync(&self) -> io::Result<()>;
-    /// Takes an exclusive lock on the file; `false` if another process holds it.
+    /// Takes an exclusive lock on the file, which must be open for writing, until it is closed;
+    /// `false` if someone else holds it. It is the lock that etcd takes on its log.
     fn try_lock(&self) -> io::Result<bool>;
 }
 
-impl dyn File {
+impl dyn File + '_ {
     /// Reads exactly `buf.len()` bytes, or fails with `UnexpectedEof`.
     pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let mut done = 0;

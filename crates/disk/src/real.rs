@@ -114,10 +114,18 @@ impl File for RealFile {
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        match self.file.try_lock() {
-            Ok(()) => Ok(true),
-            Err(fs::TryLockError::WouldBlock) => Ok(false),
-            Err(fs::TryLockError::Error(e)) => Err(e),
+        // SAFETY: all zeros is a valid `flock`.
+        let mut whole: libc::flock = unsafe { std::mem::zeroed() };
+        whole.l_type = libc::F_WRLCK as libc::c_short;
+        whole.l_whence = libc::SEEK_SET as libc::c_short;
+        // SAFETY: the descriptor is open for as long as `self.file` lives, and `whole` outlives
+        // the call.
+        match unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_SETLK, &whole) } {
+            0 => Ok(true),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+                error => Err(error),
+            },
         }
     }
 }

@@ -4,6 +4,7 @@
 //! reference counts: whoever changes a table that somebody holds frozen copies that one table first.
 
 use crate::Bucket;
+use crate::log::put_bytes;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ pub(crate) type Table = BTreeMap<Bytes, Bytes>;
 #[derive(Clone, Default)]
 pub(crate) struct Frozen {
     tables: [Arc<Table>; Bucket::ALL.len()],
+    /// What all records take in a segment.
+    record_bytes: u64,
 }
 
 #[derive(Default)]
@@ -42,10 +45,22 @@ impl Frozen {
     /// Sets or removes a record; returns what was there.
     pub fn set(&mut self, bucket: Bucket, key: Bytes, value: Option<Bytes>) -> Option<Bytes> {
         let table = Arc::make_mut(&mut self.tables[bucket.place()]);
-        match value {
+        let key_bytes = key.len();
+        if let Some(value) = &value {
+            self.record_bytes += put_bytes(key_bytes, value.len());
+        }
+        let before = match value {
             Some(value) => table.insert(key, value),
             None => table.remove(&key),
+        };
+        if let Some(before) = &before {
+            self.record_bytes -= put_bytes(key_bytes, before.len());
         }
+        before
+    }
+
+    pub fn record_bytes(&self) -> u64 {
+        self.record_bytes
     }
 }
 

@@ -12,9 +12,11 @@
 
 mod buckets;
 mod kv;
+mod log;
 mod mem;
 mod revision;
 
+pub use log::{LogEngine, Options};
 pub use mem::MemEngine;
 pub use revision::Revision;
 
@@ -122,6 +124,19 @@ pub enum Error {
         "{file}: the record at byte {offset} is damaged ({what}); the disk has changed data that was synced. Check the disk, then restore this member from a backup or let the other members refill it"
     )]
     Damaged { file: PathBuf, offset: u64, what: &'static str },
+    #[error(
+        "{dir}: another process is using this data directory; stop it, or give this member its own --data-dir"
+    )]
+    InUse { dir: PathBuf },
+    /// Nothing is lost: the same call may be made again when there is space.
+    #[error(
+        "{file}: no space left on the disk; free some (compact and defragment, or remove other files)"
+    )]
+    Full { file: PathBuf },
+    #[error(
+        "{file}: an earlier write failed ({text}), and what is on the disk since is unknown. Check the disk, then restart this member: it continues from what was synced before"
+    )]
+    Failed { file: PathBuf, text: String },
     #[error("{file}: {source}")]
     Io { file: PathBuf, source: std::io::Error },
 }
@@ -132,7 +147,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// `forget`), one other syncs and collects, any number read; none of them waits for a disk sync
 /// that another one asked for.
 pub trait Engine: Send + Sync {
-    /// Appends a row. Revisions ascend. Readable at once, durable with the commit that follows.
+    /// Appends a row. Revisions ascend. Readable at once, durable with the commit that follows. The
+    /// bytes are held, and handed out, as they are until then.
     fn append(&self, revision: Revision, tombstone: bool, kv: Bytes) -> Result<()>;
     /// Sets a record of a bucket.
     fn put(&self, bucket: Bucket, key: &[u8], value: &[u8]) -> Result<()>;
@@ -141,7 +157,11 @@ pub trait Engine: Send + Sync {
     /// Makes all since the previous commit one unit: after a crash it is there whole or not at all.
     fn commit(&self, commit: Commit) -> Result<()>;
     /// Writes and syncs every commit up to log index `upto` (what the WAL has synced), and returns
-    /// the last commit that is durable now.
+    /// the last commit that is durable now. After [`Error::Full`] nothing is lost and it may be
+    /// called again; after any other error the engine refuses everything.
+    ///
+    /// The WAL must keep what follows the commit *before* the one returned here: damage within the
+    /// last write looks like a torn tail, and a restart then goes back by one sync.
     fn sync(&self, upto: u64) -> Result<Commit>;
 
     /// The `KeyValue` encoding stored at a revision; `None` if there is none (or it was forgotten).
@@ -156,10 +176,14 @@ pub trait Engine: Send + Sync {
     /// All records of a bucket, in key order.
     fn bucket(&self, bucket: Bucket) -> Vec<(Bytes, Bytes)>;
 
-    /// Declares rows dead: they are never read again, and `collect` may drop them.
+    /// Declares rows dead: they are never read again, and `collect` may drop them, once everything
+    /// recorded before this call is durable. So record first what makes them dead (the compacted
+    /// revision), lest a restart find neither the record nor the rows. After a restart rows that were
+    /// not dropped yet are back: forget them again.
     fn forget(&self, revisions: &[Revision]) -> Result<()>;
     /// Rewrites mostly-dead segments, about `bytes_max` bytes of work. `true`: there is more to do.
-    /// With `all`, every dead byte counts, the active segment's included (defragmentation).
+    /// With `all`, every dead byte counts, the active segment's included (defragmentation); that pass
+    /// may wait for a `sync` (and for the end of a commit under way), so call both in turn.
     fn collect(&self, bytes_max: usize, all: bool) -> Result<bool>;
     fn sizes(&self) -> Sizes;
 

@@ -43,6 +43,11 @@ impl<'a> Fields<'a> {
         Fields { rest: bytes }
     }
 
+    /// What has not been walked over yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     fn varint(&mut self) -> Result<u64, DecodeError> {
         let mut value = 0u64;
         for shift in (0..70).step_by(7) {

@@ -6,7 +6,7 @@
 //!
 //! Decoders take any bytes and answer with an error, never with a panic; unknown fields are skipped.
 
-mod codec;
+pub mod codec;
 
 pub use codec::DecodeError;
 use codec::{Field, Fields, put_bytes, put_uint};
@@ -170,5 +170,53 @@ impl ConfChange {
             }
         }
         Ok(change)
+    }
+}
+
+/// A snapshot as a peer sends it and as a `.snap` file holds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The members and the version, as etcd's v2 store writes them in JSON.
+    pub data: Bytes,
+    pub conf_state: ConfState,
+    pub index: u64,
+    pub term: u64,
+}
+
+impl Snapshot {
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut conf_state = Vec::new();
+        self.conf_state.encode(&mut conf_state);
+        let mut metadata = Vec::new();
+        put_bytes(&mut metadata, 1, &conf_state);
+        put_uint(&mut metadata, 2, self.index);
+        put_uint(&mut metadata, 3, self.term);
+        if !self.data.is_empty() {
+            put_bytes(out, 1, &self.data);
+        }
+        put_bytes(out, 2, &metadata);
+    }
+
+    pub fn decode(bytes: &Bytes) -> Result<Snapshot, DecodeError> {
+        let mut snapshot = Snapshot::default();
+        for field in Fields::new(bytes) {
+            match field? {
+                Field::Bytes(1, data) => snapshot.data = bytes.slice_ref(data),
+                Field::Bytes(2, metadata) => {
+                    for field in Fields::new(metadata) {
+                        match field? {
+                            Field::Bytes(1, state) => {
+                                snapshot.conf_state = ConfState::decode(state)?
+                            }
+                            Field::Uint(2, index) => snapshot.index = index,
+                            Field::Uint(3, term) => snapshot.term = term,
+                            _ => {}
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(snapshot)
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use api::KeyRange;
 use api::etcdserverpb::{AlarmMember, AlarmType, RangeRequest, TxnRequest};
 use bytes::Bytes;
 use engine::{Engine, Revision, Sizes};
@@ -63,6 +64,27 @@ impl View {
 
     /// Answers a transaction that [`check::is_read_only_txn`] from the local state. It was checked
     /// before.
+    /// Whether a range holds more than so many keys. Looks at no more than that.
+    pub fn holds_more_than(&self, keys: usize, request: &RangeRequest) -> bool {
+        let limit = usize::try_from(request.limit).unwrap_or(0);
+        if request.range_end.is_empty() || (limit > 0 && limit < keys && request.sort_order == 0) {
+            return false;
+        }
+        let range = KeyRange::new(request.key.clone(), request.range_end.clone());
+        let index = self.shared.index.read();
+        index.walk(&range, None, i64::MAX, keys + 1, |_, _| true).is_some()
+    }
+
+    /// Keys that exist, or did within the history that is kept.
+    pub fn keys(&self) -> u64 {
+        self.shared.index.read().len() as u64
+    }
+
+    /// Whether authentication could be switched on: there is a user `root` with the role `root`.
+    pub fn check_root(&self) -> Result<(), api::Error> {
+        self.shared.auth.read().check_root()
+    }
+
     pub fn txn_read_only(&self, request: &TxnRequest) -> Result<Reply, ReadError> {
         txn::read_only(&self.shared, request)
     }

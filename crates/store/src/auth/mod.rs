@@ -123,13 +123,19 @@ impl Auth {
         if self.enabled {
             return Ok(());
         }
-        let root = self.users.get(ROOT).ok_or(api::Error::ROOT_USER_NOT_EXIST)?;
-        if !root.roles.iter().any(|role| role == ROOT) {
-            return Err(api::Error::ROOT_ROLE_NOT_GRANTED.into());
-        }
+        self.check_root()?;
         engine.put(Bucket::Auth, ENABLED, &[1])?;
         self.enabled = true;
         Ok(())
+    }
+
+    /// Whether somebody could still administer the store once it asks who they are.
+    pub fn check_root(&self) -> Result<(), api::Error> {
+        let root = self.users.get(ROOT).ok_or(api::Error::ROOT_USER_NOT_EXIST)?;
+        match root.roles.iter().any(|role| role == ROOT) {
+            true => Ok(()),
+            false => Err(api::Error::ROOT_ROLE_NOT_GRANTED),
+        }
     }
 
     fn disable(&mut self, engine: &dyn Engine) -> Result<(), ReadError> {

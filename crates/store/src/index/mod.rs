@@ -36,6 +36,11 @@ pub(crate) struct Placed {
 }
 
 impl Index {
+    /// Keys with any history.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
     pub fn newest(&self, key: &[u8]) -> Option<Found> {
         self.keys.get(key)?.newest()
     }

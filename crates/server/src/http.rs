@@ -1,0 +1,92 @@
+//! What HTTP callers may do, and what every answer to them carries.
+
+use httpcore::h2::Headers;
+
+/// The operator's rules for HTTP on the client port.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// `*`, or the origins that browsers may call from.
+    pub cors: Vec<String>,
+    /// `*`, or the hosts that a request may name.
+    pub host_whitelist: Vec<String>,
+    pub gateway: bool,
+}
+
+/// A header and its value.
+pub type Field = (&'static str, String);
+
+impl Policy {
+    /// Whether a request for this host is taken: a page of another site that has its name point
+    /// here must not be able to talk to us.
+    pub fn allows_host(&self, host: Option<&str>) -> bool {
+        if self.host_whitelist.iter().any(|allowed| allowed == "*") {
+            return true;
+        }
+        let host = host.unwrap_or("");
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        self.host_whitelist.iter().any(|allowed| allowed == name)
+    }
+
+    /// The headers that let browsers of allowed origins read the answer.
+    pub fn cors_fields(&self, origin: Option<&str>) -> Vec<Field> {
+        let allowed = if self.cors.iter().any(|allowed| allowed == "*") {
+            "*"
+        } else {
+            match origin.filter(|origin| self.cors.iter().any(|allowed| allowed == origin)) {
+                Some(origin) => origin,
+                None => return Vec::new(),
+            }
+        };
+        vec![
+            ("Access-Control-Allow-Methods", "POST, GET, OPTIONS, PUT, DELETE".into()),
+            ("Access-Control-Allow-Origin", allowed.into()),
+            ("Access-Control-Allow-Headers", "accept, content-type, authorization".into()),
+        ]
+    }
+}
+
+/// A header's first value, if it is text.
+pub fn text<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| std::str::from_utf8(value).ok())
+}
+
+/// The explanation for a host that is not on the list.
+pub fn refused_host(host: &str) -> String {
+    format!(
+        "This server does not answer for the host {host:?}: it is not on its list (--host-whitelist).\n\
+         The check keeps pages of other sites from reaching it through DNS rebinding (CVE-2018-5702).\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(cors: &[&str], hosts: &[&str]) -> Policy {
+        let list = |items: &[&str]| items.iter().map(|item| item.to_string()).collect();
+        Policy { cors: list(cors), host_whitelist: list(hosts), gateway: true }
+    }
+
+    #[test]
+    fn hosts_are_compared_without_their_port() {
+        let policy = policy(&["*"], &["example.com", "::1"]);
+        assert!(policy.allows_host(Some("example.com")));
+        assert!(policy.allows_host(Some("example.com:2379")));
+        assert!(policy.allows_host(Some("[::1]:2379")));
+        assert!(!policy.allows_host(Some("evil.com")));
+        assert!(!policy.allows_host(None));
+    }
+
+    #[test]
+    fn origins_on_the_list_are_echoed_and_others_get_nothing() {
+        assert_eq!(policy(&["*"], &["*"]).cors_fields(None)[1].1, "*");
+        let listed = policy(&["http://a.com:80"], &["*"]);
+        assert_eq!(listed.cors_fields(Some("http://a.com:80"))[1].1, "http://a.com:80");
+        assert_eq!(listed.cors_fields(Some("http://b.com:80")), []);
+        assert_eq!(listed.cors_fields(None), []);
+    }
+}

@@ -1,0 +1,75 @@
+//! The few numbers that all threads read and one writes: how far the log, the store and the
+//! leadership have come.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Written by the replica's thread (commit, leader, term) and the applying one (applied).
+#[derive(Debug, Default)]
+pub struct Pulse {
+    commit: AtomicU64,
+    applied: AtomicU64,
+    applied_term: AtomicU64,
+    term: AtomicU64,
+    leader: AtomicU64,
+    /// The commit index is a read index: this member is the only voter and leads.
+    sole: AtomicBool,
+    /// The log has no reserve left on the disk: only what frees space is let in.
+    disk_full: AtomicBool,
+}
+
+impl Pulse {
+    /// The index that a read must wait for to be fresh, if that is known without asking the
+    /// leader. A write is answered only after `commit` has passed it, so whoever reads `commit`
+    /// later sees at least that.
+    pub fn sole_read_index(&self) -> Option<u64> {
+        self.sole.load(Ordering::SeqCst).then(|| self.commit.load(Ordering::SeqCst))
+    }
+
+    /// The sole flag is taken back before a second voter can exist, and given after the commit
+    /// index is published, so that no reader combines the one with a stale other.
+    pub fn set_raft(&self, status: &raft::Status, sole_read_index: Option<u64>) {
+        if sole_read_index.is_none() {
+            self.sole.store(false, Ordering::SeqCst);
+        }
+        self.commit.store(status.commit, Ordering::SeqCst);
+        self.term.store(status.term, Ordering::SeqCst);
+        self.leader.store(status.leader.unwrap_or(0), Ordering::SeqCst);
+        if sole_read_index.is_some() {
+            self.sole.store(true, Ordering::SeqCst);
+        }
+    }
+
+    pub fn set_applied(&self, index: u64, term: u64) {
+        self.applied_term.store(term, Ordering::SeqCst);
+        self.applied.store(index, Ordering::SeqCst);
+    }
+
+    pub fn set_disk_full(&self, full: bool) {
+        self.disk_full.store(full, Ordering::SeqCst);
+    }
+
+    pub fn commit(&self) -> u64 {
+        self.commit.load(Ordering::SeqCst)
+    }
+
+    pub fn applied(&self) -> u64 {
+        self.applied.load(Ordering::SeqCst)
+    }
+
+    /// Term of the last applied entry: what response headers carry.
+    pub fn applied_term(&self) -> u64 {
+        self.applied_term.load(Ordering::SeqCst)
+    }
+
+    pub fn term(&self) -> u64 {
+        self.term.load(Ordering::SeqCst)
+    }
+
+    pub fn leader(&self) -> u64 {
+        self.leader.load(Ordering::SeqCst)
+    }
+
+    pub fn disk_full(&self) -> bool {
+        self.disk_full.load(Ordering::SeqCst)
+    }
+}
