@@ -20,7 +20,15 @@ use support::Machine;
 fn the_store_does_what_the_model_does() {
     for seed in 0..60 {
         println!("seed {seed}");
-        Run::new(seed).steps(400);
+        Run::new(seed, Machine::new(Config::default())).steps(400);
+    }
+}
+
+#[test]
+fn crashes_change_nothing_that_the_log_has() {
+    for seed in 0..40 {
+        println!("seed {seed}");
+        Run::new(seed, Machine::on_disk(Config::default(), seed)).steps(400);
     }
 }
 
@@ -326,8 +334,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(seed: u64) -> Run {
-        let machine = Machine::new(Config::default());
+    fn new(seed: u64, machine: Machine) -> Run {
         let model = Model { rows: vec![], revision: 1, compacted: -1, leases: vec![] };
         Run { random: StdRng::seed_from_u64(seed), machine, model }
     }
@@ -344,7 +351,12 @@ impl Run {
                 91..93 => self.grant(),
                 93..95 => self.revoke(),
                 95..97 => self.history(),
+                97 if self.random.random_bool(0.5) => self.machine.crash(),
                 97 => self.machine.reopen(),
+                98 => {
+                    let upto = self.random.random_range(0..=self.machine.last_index());
+                    self.machine.tend(upto, self.random.random_bool(0.5));
+                }
                 _ => drop(self.machine.store.compact_step(2).expect("nothing is damaged")),
             }
             assert_eq!(self.machine.store.view().revision(), self.model.revision);
@@ -353,6 +365,9 @@ impl Run {
         self.settle();
         self.compare_all();
         self.machine.reopen();
+        self.compare_all();
+        self.machine.crash();
+        self.settle();
         self.compare_all();
     }
 
