@@ -1,6 +1,8 @@
 //! A store with its log, for tests: requests go in, answers come out decoded.
 #![allow(dead_code)] // Each test uses its own part of this.
 
+pub mod model;
+pub mod show;
 pub mod txn_text;
 
 use std::path::Path;
