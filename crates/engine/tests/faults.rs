@@ -206,8 +206,15 @@ fn the_reserve_carries_a_full_disk_through_compaction() {
     collect(&engine, true);
     assert!(engine.sizes().total < before / 5, "{:?} after {before}", engine.sizes());
     assert!(engine.reserve_ok(), "there is space again");
+
+    disk.set_capacity(Some(disk.used()));
+    (41..50).for_each(|index| write(&engine, index, 300));
+    assert!(!engine.reserve_ok());
+    assert!(!engine.refill_reserve().unwrap(), "still full");
+    disk.set_capacity(None);
+    assert!(engine.refill_reserve().unwrap());
     drop(engine);
-    assert_eq!(all(&open().unwrap()).unwrap().len(), 1);
+    assert_eq!(all(&open().unwrap()).unwrap().len(), 10);
 }
 
 #[test]

@@ -248,6 +248,10 @@ impl Node {
                     self.learn(now, fact, effects);
                 }
                 self.raft.applied(index);
+                if self.raft.is_sole_voter() {
+                    // Nobody will ask for them; the log on disk has them anyway.
+                    self.raft.compact(index);
+                }
                 self.campaign_if_alone();
                 self.begin_leading_when_applied(now);
             }

@@ -127,8 +127,13 @@ fn defragment_at_start(
             "experimental-bootstrap-defrag-threshold-bytes" => threshold);
         return Ok(());
     }
-    while engine.collect(64 << 20, true)? {}
-    Ok(())
+    let synced = engine.last_commit().index;
+    loop {
+        engine.sync(synced)?;
+        if !engine.collect(1 << 20, true)? {
+            return Ok(());
+        }
+    }
 }
 
 /// Paths and stores, before it is known whether the member is new.

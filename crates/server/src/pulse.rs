@@ -13,8 +13,9 @@ pub struct Pulse {
     leader: AtomicU64,
     /// The commit index is a read index: this member is the only voter and leads.
     sole: AtomicBool,
-    /// The log has no reserve left on the disk: only what frees space is let in.
-    disk_full: AtomicBool,
+    /// The log, or the store, has no reserve left on the disk: only what frees space is let in.
+    log_full: AtomicBool,
+    store_full: AtomicBool,
 }
 
 impl Pulse {
@@ -44,8 +45,12 @@ impl Pulse {
         self.applied.store(index, Ordering::SeqCst);
     }
 
-    pub fn set_disk_full(&self, full: bool) {
-        self.disk_full.store(full, Ordering::SeqCst);
+    pub fn set_log_full(&self, full: bool) {
+        self.log_full.store(full, Ordering::SeqCst);
+    }
+
+    pub fn set_store_full(&self, full: bool) {
+        self.store_full.store(full, Ordering::SeqCst);
     }
 
     pub fn commit(&self) -> u64 {
@@ -70,6 +75,6 @@ impl Pulse {
     }
 
     pub fn disk_full(&self) -> bool {
-        self.disk_full.load(Ordering::SeqCst)
+        self.log_full.load(Ordering::SeqCst) || self.store_full.load(Ordering::SeqCst)
     }
 }

@@ -240,6 +240,7 @@ impl Member {
             catch_up_entries: config.snapshot_catchup_entries,
             snapshots_kept: config.max_snapshots as usize,
             last_mark: opened.last_mark,
+            pulse: pulse.clone(),
             metrics: metrics.clone(),
             logger: logger.clone(),
         };

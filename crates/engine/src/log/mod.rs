@@ -100,6 +100,14 @@ impl LogEngine {
         self.shared.reserve.held()
     }
 
+    /// Sets that space aside again, if there is enough; `collect` does the same when it has freed
+    /// some. For a slow timer, when other files may have left the disk. Returns `reserve_ok`.
+    pub fn refill_reserve(&self) -> Result<bool> {
+        self.shared.alive()?;
+        self.shared.fill_reserve()?;
+        Ok(self.reserve_ok())
+    }
+
     /// Checks the checksums of about `bytes_max` bytes of values, where the last call ended.
     /// `false`: a round is complete.
     pub fn scrub(&self, bytes_max: usize) -> Result<bool> {

@@ -366,8 +366,11 @@ impl Desk {
         let id = |stream| CallId { connection: key, generation, lane: Lane::Grpc(stream) };
         for event in events {
             match event {
-                h2::Event::Request { id: stream, path, headers, timeout, .. } => {
+                h2::Event::Request { id: stream, path, headers, timeout, end } => {
                     self.begin_grpc_call(id(stream), &path, &headers, timeout);
+                    if end {
+                        self.on_half_close(id(stream));
+                    }
                 }
                 h2::Event::Message { id: stream, data } => self.on_message(id(stream), data),
                 h2::Event::HalfClosed { id: stream } => self.on_half_close(id(stream)),
