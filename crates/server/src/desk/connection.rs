@@ -51,7 +51,10 @@ pub struct NewConnection {
 pub enum Protocol {
     /// Nothing has arrived yet that would tell.
     Unknown,
-    Grpc { link: Box<h2::Server>, calls: FxHashMap<StreamId, Call> },
+    Grpc {
+        link: Box<h2::Server>,
+        calls: FxHashMap<StreamId, Call>,
+    },
     Http(Box<HttpLane>),
 }
 

@@ -109,7 +109,9 @@ impl HttpLane {
     pub fn respond(&mut self, transcoder: &Transcoder, method: Method, parts: &[Bytes]) {
         let mut json = Vec::new();
         match transcoder.response(method.info().response, &parts.concat(), &mut json) {
-            Ok(()) => self.write_whole(200, json, &[("Grpc-Metadata-Content-Type", "application/grpc")]),
+            Ok(()) => {
+                self.write_whole(200, json, &[("Grpc-Metadata-Content-Type", "application/grpc")])
+            }
             Err(error) => self.fail(method, &error.into()),
         }
     }
@@ -120,7 +122,11 @@ impl HttpLane {
         if !streams {
             let challenge = [("WWW-Authenticate", &*error.message)];
             let extra: &[_] = if error.code == Code::Unauthenticated { &challenge } else { &[] };
-            return self.write_whole(gateway::http_status(error.code), gateway::error_body(error), extra);
+            return self.write_whole(
+                gateway::http_status(error.code),
+                gateway::error_body(error),
+                extra,
+            );
         }
         let line = gateway::error_line(error);
         if self.has_started() {
@@ -159,7 +165,8 @@ impl HttpLane {
             return;
         }
         let number = self.number;
-        let fields = self.all_fields("application/json", &[("Grpc-Metadata-Content-Type", "application/grpc")]);
+        let fields = self
+            .all_fields("application/json", &[("Grpc-Metadata-Content-Type", "application/grpc")]);
         if let Some(gateway) = self.gateway_call(number) {
             gateway.started = true;
         }
@@ -200,7 +207,13 @@ impl HttpLane {
     }
 
     /// A whole answer to a request that is no call.
-    pub fn write_plain(&mut self, status: u16, content_type: &str, body: Bytes, extra: &[(&str, &str)]) {
+    pub fn write_plain(
+        &mut self,
+        status: u16,
+        content_type: &str,
+        body: Bytes,
+        extra: &[(&str, &str)],
+    ) {
         let fields = self.all_fields(content_type, extra);
         if let Link::Http(link) = &mut self.link {
             link.respond(status, &borrow(&fields), body);

@@ -502,7 +502,8 @@ impl Desk {
         let mut ended = Vec::new();
         for (key, connection) in &self.connections {
             if let Protocol::Grpc { calls, .. } = &connection.protocol {
-                let waiting = calls.iter().filter(|(_, call)| call.needs_leader && call.is_stream());
+                let waiting =
+                    calls.iter().filter(|(_, call)| call.needs_leader && call.is_stream());
                 ended.extend(waiting.map(|(&stream, _)| connection.id(key, Lane::Grpc(stream))));
             }
         }
@@ -549,11 +550,7 @@ impl Desk {
         self.proposals.push(Event::Propose { id, data: entry });
     }
 
-    pub(super) fn propose_conf_change(
-        &mut self,
-        call: CallId,
-        change: raftpb::ConfChange,
-    ) {
+    pub(super) fn propose_conf_change(&mut self, call: CallId, change: raftpb::ConfChange) {
         let timeout = self.shared.limits.request_timeout.as_millis() as u64;
         self.proposed.insert(change.id, Proposed { call, deadline: self.now_ms + timeout });
         self.proposals.push(Event::ProposeConfChange { change });
@@ -589,7 +586,9 @@ impl Desk {
             let drained = connection.output_len() == 0;
             let over = match &connection.protocol {
                 Protocol::Unknown => connection.closing || connection.ended,
-                Protocol::Grpc { link, .. } => connection.closing || (self.stopping.is_some() && link.is_idle()),
+                Protocol::Grpc { link, .. } => {
+                    connection.closing || (self.stopping.is_some() && link.is_idle())
+                }
                 Protocol::Http(http) => {
                     connection.closing || http.is_over() || (connection.ended && !http.is_busy())
                 }

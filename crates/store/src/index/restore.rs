@@ -92,6 +92,9 @@ mod tests {
             let placed = index.put(key.as_bytes(), Rev::from(Revision::new(main, 0)));
             restorer.add(&row(main, key, placed.created, placed.version));
         }
-        assert!(restorer.finish() == index, "the restored index differs from the one that was built");
+        assert!(
+            restorer.finish() == index,
+            "the restored index differs from the one that was built"
+        );
     }
 }
