@@ -170,12 +170,10 @@ impl Connection {
     }
 
     /// All calls under way, for when the connection goes.
-    pub fn take_calls(&mut self) -> Vec<(Lane, Call)> {
+    pub fn take_calls(&mut self) -> Vec<Call> {
         match &mut self.protocol {
             Protocol::Unknown => Vec::new(),
-            Protocol::Grpc { calls, .. } => {
-                calls.drain().map(|(stream, call)| (Lane::Grpc(stream), call)).collect()
-            }
+            Protocol::Grpc { calls, .. } => calls.drain().map(|(_, call)| call).collect(),
             Protocol::Http(http) => http.take_call().into_iter().collect(),
         }
     }

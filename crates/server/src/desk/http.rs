@@ -1,6 +1,6 @@
 //! One HTTP/1.1 connection: which request is under way, and how its answer is written.
 
-use super::call::{Call, Lane};
+use super::call::Call;
 use super::connection::Serves;
 use crate::http::Field;
 use crate::method::{Method, Shape};
@@ -94,9 +94,8 @@ impl HttpLane {
         self.gateway_call(number)?.call.take()
     }
 
-    pub fn take_call(&mut self) -> Option<(Lane, Call)> {
-        let number = self.number;
-        self.end_call(number).map(|call| (Lane::Http(number), call))
+    pub fn take_call(&mut self) -> Option<Call> {
+        self.end_call(self.number)
     }
 
     pub fn insert_call(&mut self, number: u32, call: Call) {
