@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::gates::Gates;
 use crate::log::LogConfig;
+use crate::retention::{CompactionMode, Retention};
 use crate::urls::Url;
 
 /// The settings of one member. The defaults are etcd 3.6's, except that zero-means-default values
@@ -83,7 +84,7 @@ pub struct Config {
 
     // Compaction, warnings and checks.
     pub auto_compaction_mode: String,
-    /// As written; [`crate::Retention::parse`] gives it meaning when the member boots.
+    /// As written; [`Config::retention`] gives it meaning when the member boots.
     pub auto_compaction_retention: String,
     /// As given, 0 is the default. See [`Config::compaction_batch_limit`].
     pub compaction_batch_limit_given: i64,
@@ -321,6 +322,14 @@ impl Config {
     pub fn watch_progress_notify_interval(&self) -> Duration {
         or_default(self.watch_progress_notify_interval_given, Duration::from_secs(600))
             .max(Duration::from_millis(100))
+    }
+
+    /// How much history auto-compaction leaves; the error ends the process before it boots.
+    pub fn retention(&self) -> Result<Retention, String> {
+        let mode = CompactionMode::parse(&self.auto_compaction_mode).ok_or_else(|| {
+            format!("unsupported auto-compaction-mode {}", self.auto_compaction_mode)
+        })?;
+        Retention::parse(mode, &self.auto_compaction_retention)
     }
 
     /// Heartbeats in one election timeout, rounded down as etcd does.

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use crate::bootstrap::{pairs, parse_members};
-use crate::duration::format_duration;
+use crate::duration::{format_duration, format_go_duration};
 use crate::log::Value;
-use crate::retention::{CompactionMode, Retention};
+use crate::retention::Retention;
 use crate::settings::{ClusterState, Config};
 use crate::version::{ETCD_VERSION, GIT_SHA, go_arch, go_os, go_version};
 
@@ -14,11 +14,8 @@ use crate::version::{ETCD_VERSION, GIT_SHA, go_arch, go_os, go_version};
 pub fn start_line(config: &Config, member_initialized: bool) -> Vec<(Cow<'static, str>, Value)> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let discovery = &config.discovery;
-    let mode = CompactionMode::parse(&config.auto_compaction_mode);
-    let retention = mode
-        .and_then(|mode| Retention::parse(mode, &config.auto_compaction_retention).ok())
-        .unwrap_or(Retention::Off);
-    let retention = crate::duration::format_go_duration(retention.nanos());
+    let retention = config.retention().unwrap_or(Retention::Off);
+    let retention = format_go_duration(retention.nanos());
     let quota = match config.quota_backend_bytes {
         0 => 2 << 30,
         given => given,

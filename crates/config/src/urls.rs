@@ -229,3 +229,43 @@ fn check_authority(address: &str) -> Result<(), String> {
         || port.strip_prefix(':').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
     if is_port { Ok(()) } else { Err(format!("invalid port {} after host", quote(port))) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_gives_up_its_parts() {
+        let url = Url::parse(" HTTP://[::1]:2379 ").unwrap();
+        assert_eq!(url.to_string(), "http://[::1]:2379");
+        assert_eq!(
+            (url.host(), url.port(), url.is_socket(), url.is_tls()),
+            ("::1", "2379", false, false)
+        );
+        let socket = Url::parse("unixs://localhost:1/x.sock").unwrap();
+        assert_eq!((socket.socket_path().as_str(), socket.is_tls()), ("localhost:1/x.sock", true));
+        assert_eq!(Url::parse("unix:///run/x").unwrap().socket_path(), "/run/x");
+        assert_eq!(Url::parse("http://a:").unwrap().port(), "", "an empty port is let through");
+        let made = Url::from_host_port(Scheme::Http, "fe80::1", "1").unwrap();
+        assert_eq!(made.as_str(), "http://[fe80::1]:1");
+    }
+
+    #[test]
+    fn what_is_not_host_and_port_is_told_as_go_tells_it() {
+        for (address, error) in [
+            ("", "missing port in address"),
+            ("a", "address a: missing port in address"),
+            ("::1:2", "address ::1:2: too many colons in address"),
+            ("[::1]", "address [::1]: missing port in address"),
+        ] {
+            assert_eq!(split_host_port(address), Err(error.to_string()));
+        }
+    }
+
+    #[test]
+    fn lists_are_sorted_and_flags_drop_doubles() {
+        let input = "http://b:1,http://a:1, http://b:1";
+        assert_eq!(texts(&parse_list(input).unwrap()), ["http://a:1", "http://b:1", "http://b:1"]);
+        assert_eq!(texts(&parse_unique(input).unwrap()), ["http://a:1", "http://b:1"]);
+    }
+}

@@ -11,9 +11,9 @@ pub(crate) const GIT_SHA: &str = match option_env!("ALTHING_GIT_SHA") {
     None => "Not provided",
 };
 
-/// What stands where etcd names its Go toolchain: the least Rust version this is built with.
+/// What stands where etcd names its Go toolchain: the compiler that built this.
 pub fn go_version() -> &'static str {
-    concat!("rust", env!("CARGO_PKG_RUST_VERSION"))
+    env!("ALTHING_RUST_VERSION")
 }
 
 /// The operating system by Go's name.

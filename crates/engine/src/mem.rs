@@ -142,7 +142,7 @@ impl Engine for MemEngine {
 
     fn restore(&self, visit: &mut dyn FnMut(RowHead)) -> Result<()> {
         for (&revision, (tombstone, encoded)) in &self.state.read().rows {
-            let head = kv::head(encoded).expect("what was appended is a KeyValue");
+            let head = kv::head(encoded).unwrap_or_default();
             visit(head.of_row(revision, *tombstone));
         }
         Ok(())

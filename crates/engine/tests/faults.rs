@@ -206,8 +206,15 @@ fn the_reserve_carries_a_full_disk_through_compaction() {
     collect(&engine, true);
     assert!(engine.sizes().total < before / 5, "{:?} after {before}", engine.sizes());
     assert!(engine.reserve_ok(), "there is space again");
+
+    disk.set_capacity(Some(disk.used()));
+    (41..50).for_each(|index| write(&engine, index, 300));
+    assert!(!engine.reserve_ok());
+    assert!(!engine.refill_reserve().unwrap(), "still full");
+    disk.set_capacity(None);
+    assert!(engine.refill_reserve().unwrap());
     drop(engine);
-    assert_eq!(all(&open().unwrap()).unwrap().len(), 1);
+    assert_eq!(all(&open().unwrap()).unwrap().len(), 10);
 }
 
 #[test]
@@ -246,4 +253,13 @@ fn files_do_not_pile_up_under_writes_and_compactions() {
     }
     assert!(files(&disk, ".seg").len() < 30, "{:?}", files(&disk, ".seg"));
     assert!(engine.sizes().total < 3 * engine.sizes().in_use + 12_000, "{:?}", engine.sizes());
+}
+
+#[test]
+fn tables_larger_than_a_segment_are_not_written_again_with_every_commit() {
+    let disk = SimDisk::new(1);
+    let engine = open(&disk).unwrap();
+    (0..100u8).for_each(|i| engine.put(Bucket::Lease, &[i], &[i; 100]).unwrap());
+    (1..100).for_each(|index| write(&engine, index, 10));
+    assert!(files(&disk, ".seg").len() < 5, "{:?}", files(&disk, ".seg"));
 }

@@ -32,42 +32,62 @@ pub(crate) fn write(bytes: &[u8], out: &mut Vec<u8>) {
 /// `None` if it is none of the four forms. As in Go's gateway, a single `-` or `_` makes it
 /// URL-safe and a length that is no multiple of four makes it unpadded; spare bits are ignored.
 pub(crate) fn read(text: &str) -> Option<Vec<u8>> {
-    let url_safe = text.contains(['-', '_']);
-    let padded = text.len().is_multiple_of(4);
-    let mut digits: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-    if padded {
+    let has = |a: u8, b: u8| text.bytes().any(|byte| byte == a || byte == b);
+    let table = if has(b'-', b'_') { &URL_SAFE_VALUES } else { &STANDARD_VALUES };
+    let joined: String;
+    let mut digits = text.as_bytes();
+    if has(b'\r', b'\n') {
+        joined = text.replace(['\r', '\n'], "");
+        digits = joined.as_bytes();
+    }
+    if text.len().is_multiple_of(4) {
         if !digits.len().is_multiple_of(4) {
             return None;
         }
         for _ in 0..2 {
-            digits.pop_if(|last| *last == b'=');
+            digits = digits.strip_suffix(b"=").unwrap_or(digits);
         }
     }
+
     let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);
-    for chunk in digits.chunks(4) {
-        let mut bits = 0u32;
-        for place in 0..4 {
-            bits = bits << 6 | chunk.get(place).map_or(Some(0), |byte| digit(*byte, url_safe))?;
-        }
-        let [_, decoded @ ..] = bits.to_be_bytes();
-        match chunk.len() {
-            1 => return None,
-            length => bytes.extend_from_slice(&decoded[..length - 1]),
-        }
+    let mut wrong = 0;
+    let mut bits = |chunk: &[u8]| {
+        chunk.iter().fold(0, |bits, digit| {
+            let value = table[usize::from(*digit)];
+            wrong |= value;
+            bits << 6 | u32::from(value)
+        })
+    };
+    let mut chunks = digits.chunks_exact(4);
+    for chunk in &mut chunks {
+        bytes.extend_from_slice(&bits(chunk).to_be_bytes()[1..]);
     }
-    Some(bytes)
+    let last = chunks.remainder();
+    match last.len() {
+        0 => {}
+        2 => bytes.push((bits(last) >> 4) as u8),
+        3 => bytes.extend_from_slice(&((bits(last) >> 2) as u16).to_be_bytes()),
+        _ => return None,
+    }
+    (wrong & NO_DIGIT == 0).then_some(bytes)
 }
 
-fn digit(byte: u8, url_safe: bool) -> Option<u32> {
-    let value = match (byte, url_safe) {
-        (b'A'..=b'Z', _) => byte - b'A',
-        (b'a'..=b'z', _) => byte - b'a' + 26,
-        (b'0'..=b'9', _) => byte - b'0' + 52,
-        (b'+', false) | (b'-', true) => 62,
-        (b'/', false) | (b'_', true) => 63,
-        _ => return None,
-    };
-    Some(u32::from(value))
+/// A bit that no digit's value has.
+const NO_DIGIT: u8 = 0x40;
+const STANDARD_VALUES: [u8; 256] = values(*b"+/");
+const URL_SAFE_VALUES: [u8; 256] = values(*b"-_");
+
+/// The value of each byte as a digit, given the last two digits of the alphabet.
+const fn values(last: [u8; 2]) -> [u8; 256] {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 62 {
+        values[STANDARD[value] as usize] = value as u8;
+        value += 1;
+    }
+    values[last[0] as usize] = 62;
+    values[last[1] as usize] = 63;
+    values
 }
 
 #[cfg(test)]

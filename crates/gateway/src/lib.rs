@@ -102,14 +102,16 @@ impl Default for Transcoder {
 /// The text of the first JSON value, if there is any.
 fn first_value(json: &[u8]) -> Result<Option<&[u8]>, BadJson> {
     let mut scanner = Scanner::new();
-    let mut start = 0;
-    for (at, byte) in json.iter().enumerate() {
+    let (mut start, mut at) = (0, 0);
+    while let Some(byte) = json.get(at) {
         match scanner.step(*byte)? {
             Step::NotBegun => start = at + 1,
             Step::Within => {}
             Step::Ended => return Ok(Some(&json[start..=at])),
             Step::EndedBefore => return Ok(Some(&json[start..at])),
         }
+        at += 1;
+        at += scanner.plain(&json[at..]);
     }
     Ok(scanner.finish()?.then(|| &json[start..]))
 }

@@ -134,6 +134,18 @@ impl Scanner {
         Ok(Step::Within)
     }
 
+    /// How many of the coming bytes are the plain inside of a string. They need not be stepped
+    /// through: nothing changes before the byte after them.
+    pub(crate) fn plain(&self, coming: &[u8]) -> usize {
+        match self.state {
+            State::Text { .. } => coming
+                .iter()
+                .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
+                .unwrap_or(coming.len()),
+            _ => 0,
+        }
+    }
+
     /// Nothing follows. Whether a value ended here; an error if one was cut short.
     pub(crate) fn finish(&mut self) -> Result<bool, BadJson> {
         match self.state {

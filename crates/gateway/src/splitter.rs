@@ -63,6 +63,7 @@ impl Splitter {
                 Ok(Step::Within) => {
                     let begun = *self.begun.get_or_insert(self.scanned);
                     self.scanned += 1;
+                    self.scanned += self.scanner.plain(&self.bytes[self.scanned..]);
                     if self.scanned - begun > self.value_bytes_max {
                         return Err(self.too_long());
                     }

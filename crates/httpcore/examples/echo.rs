@@ -52,7 +52,11 @@ fn serve(mut socket: TcpStream) -> io::Result<()> {
         let now_ms = start.elapsed().as_millis() as u64;
         let received = server.receive(&mut input, now_ms, &mut events);
         for event in events {
-            println!("{event:?}");
+            if let Event::Message { id, data } | Event::Data { id, data } = &event {
+                println!("{id:?}: {} bytes", data.len());
+            } else {
+                println!("{event:?}");
+            }
             match event {
                 Event::Request { id, path, .. }
                     if path.ends_with(b"Watch") || path.ends_with(b"Stream") =>

@@ -17,6 +17,9 @@ pub const SHARE_BYTES_MIN: usize = 2048;
 /// soon as it is sent.
 const TAIL_BYTES_MAX: usize = 64 * 1024;
 
+/// The largest tail kept while there is nothing to send.
+const TAIL_BYTES_KEPT: usize = 16 * 1024;
+
 /// A queue of bytes to send.
 #[derive(Default)]
 pub struct Output {
@@ -60,9 +63,14 @@ impl Output {
         while n > 0 {
             let Some(front) = self.pieces.front_mut() else {
                 // The usual case: everything fitted into the tail and was sent whole. Clearing
-                // keeps the allocation for the next answers.
+                // keeps the allocation for the next answers, unless a burst made it large: a
+                // thousand idle connections must not hold a thousand bursts.
                 if n == self.tail.len() {
-                    self.tail.clear();
+                    if self.tail.capacity() > TAIL_BYTES_KEPT {
+                        self.tail = BytesMut::new();
+                    } else {
+                        self.tail.clear();
+                    }
                 } else {
                     self.tail.advance(n);
                 }
@@ -142,6 +150,17 @@ mod tests {
         output.put_slice(b"tail");
         assert_eq!(slices(&output), vec![b"head".to_vec(), big.to_vec(), b"tail".to_vec()]);
         assert!(std::ptr::eq(output.pieces[1].as_ptr(), big.as_ptr()), "the payload was copied");
+    }
+
+    #[test]
+    fn a_burst_is_not_held_when_it_is_over() {
+        let mut output = Output::new();
+        output.put_slice(&[0; TAIL_BYTES_KEPT + 1]);
+        output.advance(TAIL_BYTES_KEPT + 1);
+        assert_eq!(output.tail.capacity(), 0);
+        output.put_slice(&[0; 100]);
+        output.advance(100);
+        assert!(output.tail.capacity() >= 100, "an ordinary tail is kept");
     }
 
     #[test]

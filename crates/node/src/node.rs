@@ -28,6 +28,8 @@ pub struct Config {
     pub election: u64,
     pub request_timeout: u64,
     pub lease_checkpoint: bool,
+    /// A single member need not wait for an election timeout: there is nobody to disagree.
+    pub campaign_at_once: bool,
     pub compaction: Mode,
     /// The request ids of the proposals that are made here.
     pub ids: Ids,
@@ -200,11 +202,10 @@ impl Node {
         self.leases.granted(now, lease, ttl, remaining);
     }
 
-    /// A single member need not wait for an election timeout: there is nobody to disagree.
     fn campaign_if_alone(&mut self) {
         let status = self.raft.status();
-        let all_applied = status.applied == status.commit;
-        if self.raft.is_sole_voter() && status.role == Role::Follower && all_applied {
+        let ready = status.role == Role::Follower && status.applied == status.commit;
+        if self.config.campaign_at_once && ready && self.raft.is_sole_voter() {
             self.raft.campaign();
         }
     }
@@ -247,6 +248,10 @@ impl Node {
                     self.learn(now, fact, effects);
                 }
                 self.raft.applied(index);
+                if self.raft.is_sole_voter() {
+                    // Nobody will ask for them; the log on disk has them anyway.
+                    self.raft.compact(index);
+                }
                 self.campaign_if_alone();
                 self.begin_leading_when_applied(now);
             }

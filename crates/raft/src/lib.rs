@@ -24,7 +24,9 @@ mod log;
 mod raft;
 mod random;
 mod ready;
+mod restore;
 
 pub use event::Event;
-pub use raft::{Config, ProposeError, Raft, RestoreError, Restored, Role, Status};
+pub use raft::{Config, ProposeError, Raft, Role, Status};
 pub use ready::{Mark, Ready};
+pub use restore::{RestoreError, Restored};

@@ -1,20 +1,29 @@
 //! The thread that applies committed entries to the store, and tells everybody what came of it.
 
 use crate::inbox::Inbox;
+use crate::keeper::Errand;
 use crate::mail::{DeskBox, Letter, Settled};
 use crate::office::Office;
 use crate::pulse::Pulse;
+use config::log::Logger;
+use metrics::{ApplyOp, Metrics};
 use node::{Event, Fact, IdSpace};
-use raftpb::Entry;
+use raftpb::{Entry, EntryKind};
 use std::sync::Arc;
-use std::time::Duration;
-use store::{Change, Effect, MemberChange, Store};
+use std::time::{Duration, Instant};
+use store::{Applied, Change, Effect, MemberChange, Store};
 
-/// Keys looked at by one step of a compaction: about a tenth of a millisecond of work, so that no
-/// request notices.
-const COMPACTION_STEP_KEYS: usize = 256;
-/// After a step, requests go first for this long at most.
-const COMPACTION_PAUSE: Duration = Duration::from_micros(200);
+/// How much the applying thread may do at a time, and what it tells the log about.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    /// Keys looked at by one step of a compaction, and the pause after it in which requests go on.
+    pub compaction_keys: usize,
+    pub compaction_pause: Duration,
+    /// After this many changes the engine's keeper is told not to wait any longer.
+    pub batch_limit: usize,
+    /// An entry that takes longer than this is worth a line in the log.
+    pub slow_apply: Duration,
+}
 
 /// Things that happened to the whole store and that other rooms act on.
 pub enum Happening {
@@ -37,6 +46,12 @@ pub struct Applier {
     pub ids: IdSpace,
     /// The last compaction whose end was told.
     pub finished: i64,
+    /// Changes since the keeper was last told to make haste.
+    pub unsynced: usize,
+    pub pace: Pace,
+    pub keeper: Arc<Inbox<Errand>>,
+    pub metrics: Arc<Metrics>,
+    pub logger: Logger,
     pub happened: Box<dyn FnMut(Happening) + Send>,
 }
 
@@ -45,16 +60,18 @@ impl Applier {
     pub fn run(mut self) -> Result<(), engine::Error> {
         let mut batches = Vec::new();
         let mut compacting = true;
+        let mut next_step = Instant::now();
         loop {
-            let patience = compacting.then_some(COMPACTION_PAUSE);
+            let patience = compacting.then(|| next_step.saturating_duration_since(Instant::now()));
             if !self.batches.receive(patience, &mut batches) {
                 return Ok(());
             }
             if !batches.is_empty() {
                 compacting |= self.apply(&mut batches)?;
             }
-            if compacting {
-                compacting = self.store.compact_step(COMPACTION_STEP_KEYS)?;
+            if compacting && Instant::now() >= next_step {
+                compacting = self.store.compact_step(self.pace.compaction_keys)?;
+                next_step = Instant::now() + self.pace.compaction_pause;
                 let finished = self.store.view().compaction_finished();
                 if finished > self.finished {
                     self.finished = finished;
@@ -72,9 +89,12 @@ impl Applier {
         let mut facts = Vec::new();
         let mut last = None;
         let mut compacting = false;
+        let mut now = Instant::now();
         for entry in batches.drain(..).flatten() {
             let applied = self.store.apply(&entry)?;
             last = Some((applied.index, applied.term));
+            let began = std::mem::replace(&mut now, Instant::now());
+            self.measure(&entry, &applied, now - began);
             if applied.request_id != 0 {
                 let result = Settled { id: applied.request_id, result: applied.result };
                 settled[self.ids.desk_of(applied.request_id)].push(result);
@@ -87,6 +107,11 @@ impl Applier {
         }
         let Some((index, term)) = last else { return Ok(false) };
         self.store.end_batch()?;
+        self.unsynced += changes.len();
+        if self.unsynced >= self.pace.batch_limit {
+            self.unsynced = 0;
+            self.keeper.send(Errand::Sync);
+        }
         self.pulse.set_applied(index, term);
         let revision = self.store.view().revision();
         let errands = settled.pop().expect("the replica's list is the last");
@@ -110,6 +135,21 @@ impl Applier {
         self.replica
             .send_all([Event::Applied { index, revision, facts }].into_iter().chain(errands));
         Ok(compacting)
+    }
+
+    fn measure(&self, entry: &Entry, applied: &Applied, took: Duration) {
+        self.metrics.server.apply.took(op_of(entry), applied.result.is_ok(), took);
+        if took > self.pace.slow_apply {
+            self.metrics.server.slow_apply.inc();
+            let error = applied.result.as_ref().err().map(|error| error.to_string());
+            config::warn!(self.logger, "apply request took too long",
+                "took" => took,
+                "expected-duration" => self.pace.slow_apply,
+                "prefix" => "",
+                "request" => format!("header:<ID:{} > {} bytes", applied.request_id, entry.data.len()),
+                "response" => "",
+                "error" => error.unwrap_or_default());
+        }
     }
 
     fn take_note(&mut self, effect: Effect, facts: &mut Vec<Fact>) {
@@ -137,5 +177,23 @@ impl Applier {
             | Effect::AuthChanged
             | Effect::TokenAssigned { .. } => {}
         }
+    }
+}
+
+/// The kind of request that an entry carries, by the first field that can tell.
+fn op_of(entry: &Entry) -> ApplyOp {
+    if entry.kind != EntryKind::Normal {
+        return ApplyOp::Unknown;
+    }
+    match entry.data.first() {
+        Some(0x22) => ApplyOp::Put,
+        Some(0x2a) => ApplyOp::DeleteRange,
+        Some(0x32) => ApplyOp::Txn,
+        Some(0x3a) => ApplyOp::Compaction,
+        Some(0x42) => ApplyOp::LeaseGrant,
+        Some(0x4a) => ApplyOp::LeaseRevoke,
+        Some(0x52) => ApplyOp::Alarm,
+        Some(0x5a) => ApplyOp::LeaseCheckpoint,
+        _ => ApplyOp::Unknown,
     }
 }

@@ -10,7 +10,6 @@ pub struct Policy {
     /// `*`, or the hosts that a request may name.
     pub host_whitelist: Vec<String>,
     pub gateway: bool,
-    pub pprof: bool,
 }
 
 /// A header and its value.
@@ -69,7 +68,7 @@ mod tests {
 
     fn policy(cors: &[&str], hosts: &[&str]) -> Policy {
         let list = |items: &[&str]| items.iter().map(|item| item.to_string()).collect();
-        Policy { cors: list(cors), host_whitelist: list(hosts), gateway: true, pprof: false }
+        Policy { cors: list(cors), host_whitelist: list(hosts), gateway: true }
     }
 
     #[test]

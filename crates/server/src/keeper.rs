@@ -7,6 +7,7 @@
 use crate::inbox::Inbox;
 use crate::log_writer::Task;
 use crate::office::Housekeeping;
+use crate::pulse::Pulse;
 use crate::snapshot_marker;
 use config::log::Logger;
 use disk::Disk;
@@ -27,6 +28,8 @@ const SCRUB_BYTES: usize = 64 << 10;
 /// What others ask of the keeper.
 pub enum Errand {
     Defragment(mpsc::Sender<Result<(), engine::Error>>),
+    /// Much has changed: do not wait for the interval to end.
+    Sync,
     /// Make everything durable and end.
     Stop,
 }
@@ -45,6 +48,7 @@ pub struct Keeper {
     pub catch_up_entries: u64,
     pub snapshots_kept: usize,
     pub last_mark: u64,
+    pub pulse: Arc<Pulse>,
     pub metrics: Arc<Metrics>,
     pub logger: Logger,
 }
@@ -58,6 +62,9 @@ impl Keeper {
         loop {
             self.errands.receive(Some(self.interval), &mut errands);
             let stop = errands.iter().any(|errand| matches!(errand, Errand::Stop));
+            // Damage to the very last write looks like a torn one, so after a restart the engine
+            // may be one sync behind: what the log may forget is decided by the one before.
+            let before = durable.clone();
             durable = self.sync(durable)?;
             for errand in errands.drain(..) {
                 if let Errand::Defragment(done) = errand {
@@ -69,12 +76,16 @@ impl Keeper {
             if stop {
                 return Ok(());
             }
-            self.mark_snapshot(&durable);
+            self.mark_snapshot(&before);
             if collecting {
                 collecting = self.engine.collect(COLLECT_BYTES, false)?;
             }
             collecting |= self.view.compaction_finished() == self.view.compacted();
             self.engine.scrub(SCRUB_BYTES)?;
+            if !self.engine.reserve_ok() {
+                self.engine.refill_reserve()?;
+            }
+            self.pulse.set_store_full(!self.engine.reserve_ok());
         }
     }
 
@@ -83,9 +94,18 @@ impl Keeper {
             return Ok(durable);
         }
         let began = Instant::now();
-        let durable = self.engine.sync(self.synced.load(Ordering::SeqCst))?;
-        self.metrics.disk.backend_commit.took(began.elapsed());
-        Ok(durable)
+        match self.engine.sync(self.synced.load(Ordering::SeqCst)) {
+            // Nothing is lost: it is in the log, and the sync is tried again.
+            Err(engine::Error::Full { file }) => {
+                config::error!(self.logger, "no space left for the store; free some, then writes go on",
+                    "path" => file.display().to_string());
+                Ok(durable)
+            }
+            synced => {
+                self.metrics.disk.backend_commit.took(began.elapsed());
+                synced
+            }
+        }
     }
 
     /// Every so many entries a snapshot is marked, as etcd's tools expect it, and the log may
@@ -129,8 +149,13 @@ impl Keeper {
             "current-db-size" => config::humanise(before.total),
             "current-db-size-in-use-bytes" => before.in_use,
             "current-db-size-in-use" => config::humanise(before.in_use));
-        self.engine.sync(self.synced.load(Ordering::SeqCst))?;
-        while self.engine.collect(COLLECT_BYTES, true)? {}
+        // Rows leave the disk only when what made them dead is durable, so both take turns.
+        loop {
+            self.engine.sync(self.synced.load(Ordering::SeqCst))?;
+            if !self.engine.collect(COLLECT_BYTES, true)? {
+                break;
+            }
+        }
         let after = self.engine.sizes();
         config::info!(self.logger, "finished defragmenting directory",
             "current-db-size-bytes-diff" => after.total as i64 - before.total as i64,

@@ -72,7 +72,7 @@ impl LogWriter {
                 if !self.wal.reserve_ok() {
                     self.wal.refill_reserve()?;
                 }
-                self.pulse.set_disk_full(!self.wal.reserve_ok());
+                self.pulse.set_log_full(!self.wal.reserve_ok());
             }
         }
         self.wal.sync()
@@ -83,7 +83,7 @@ impl LogWriter {
         loop {
             match self.wal.append(persist.hard_state, &persist.entries) {
                 Err(wal::Error::Full { dir }) => {
-                    self.pulse.set_disk_full(true);
+                    self.pulse.set_log_full(true);
                     config::error!(self.logger,
                         "no space left for the log; nothing can be written until some is freed",
                         "path" => dir.display().to_string());

@@ -12,8 +12,7 @@ use disk::{Disk, RealDisk};
 use engine::{Engine, LogEngine};
 use node::Origin;
 use raft::Restored;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use store::Store;
 use wal::{Metadata, SnapshotMark, Wal};
@@ -40,12 +39,6 @@ pub enum OpenError {
          restore a backup into an empty directory"
     )]
     StoreBehind { wal: PathBuf, store: PathBuf, first: u64, applied: u64 },
-    #[error(
-        "this data directory belongs to member {found:x} of cluster {found_cluster:x}, but the \
-         flags describe member {wanted:x} of cluster {wanted_cluster:x}; a member keeps the \
-         identity it was founded with"
-    )]
-    OtherMember { found: u64, found_cluster: u64, wanted: u64, wanted_cluster: u64 },
     #[error("{0}")]
     Refused(String),
     #[error(transparent)]
@@ -87,7 +80,10 @@ pub fn open(config: &Config, logger: &Logger) -> Result<Opened, OpenError> {
     {
         return Err(OpenError::WrittenByEtcd { dir: config.data_dir.clone() });
     }
-    prepare_data_dir(&*disk, &config.data_dir, logger)?;
+    let mut lines = Vec::new();
+    let prepared = config::data_dir::prepare(&config.data_dir, &mut lines);
+    lines.iter().for_each(|line| logger.write(line));
+    prepared.map_err(OpenError::Refused)?;
     disk.create_dir_all(&snap_dir).map_err(access)?;
 
     let has_log = Wal::exists(&*disk, &wal_dir)?;
@@ -104,10 +100,40 @@ pub fn open(config: &Config, logger: &Logger) -> Result<Opened, OpenError> {
         max_learners: usize::try_from(config.max_learners).unwrap_or(0),
     };
     let store = Store::open(engine.clone(), store_config)?;
+    config.remarks().iter().for_each(|line| logger.write(line));
+    defragment_at_start(config, &engine, logger)?;
     config::info!(logger, "kvstore restored", "current-rev" => store.view().revision());
 
     let parts = Parts { disk, engine, store, snap_dir, store_dir, wal_dir };
     if has_log { restart(parts, logger) } else { found(parts, config) }
+}
+
+/// `--bootstrap-defrag-threshold-megabytes`: gives back what is free, if it is much.
+fn defragment_at_start(
+    config: &Config,
+    engine: &LogEngine,
+    logger: &Logger,
+) -> Result<(), engine::Error> {
+    let threshold = config.bootstrap_defrag_threshold_megabytes * 1024 * 1024;
+    let sizes = engine.sizes();
+    let free = sizes.total - sizes.in_use;
+    if threshold == 0 {
+        return Ok(());
+    }
+    if free < threshold {
+        config::info!(logger, "skipping defragmentation",
+            "current-db-size-bytes" => sizes.total,
+            "current-db-size-in-use-bytes" => sizes.in_use,
+            "experimental-bootstrap-defrag-threshold-bytes" => threshold);
+        return Ok(());
+    }
+    let synced = engine.last_commit().index;
+    loop {
+        engine.sync(synced)?;
+        if !engine.collect(1 << 20, true)? {
+            return Ok(());
+        }
+    }
 }
 
 /// Paths and stores, before it is known whether the member is new.
@@ -197,51 +223,4 @@ fn restart(parts: Parts, logger: &Logger) -> Result<Opened, OpenError> {
         commit_index: restored.hard_state.commit.max(applied),
         origin: Origin::Restored(restored),
     })
-}
-
-/// Makes the directory, and says so if others may look into it.
-fn prepare_data_dir(disk: &dyn Disk, dir: &Path, logger: &Logger) -> Result<(), OpenError> {
-    disk.create_dir_all(dir).map_err(OpenError::Access)?;
-    let mode = std::fs::metadata(dir).map_err(OpenError::Access)?.permissions().mode() & 0o777;
-    if mode != 0o700 {
-        let permission = describe_mode(mode);
-        let error = format!(
-            "directory {:?} exist, but the permission is {permission:?}. The recommended permission \
-             is \"-rwx------\" to prevent possible unprivileged access to the data",
-            dir.display().to_string()
-        );
-        config::warn!(logger, "check file permission", "error" => error);
-    }
-    let proxy = disk.exists(&dir.join("proxy")).map_err(OpenError::Access)?;
-    if proxy {
-        return Err(OpenError::Refused(format!(
-            "{}: this directory was used by etcd's v2 proxy, which has no successor; give \
-             --data-dir another one",
-            dir.display()
-        )));
-    }
-    for name in disk.list(dir).map_err(OpenError::Access)? {
-        if name != "member" {
-            config::warn!(logger, "found invalid file under data directory",
-                "filename" => name, "data-dir" => dir.display().to_string());
-        }
-    }
-    Ok(())
-}
-
-fn describe_mode(mode: u32) -> String {
-    let bits = "rwxrwxrwx".chars().enumerate();
-    let letters = bits.map(|(at, letter)| if mode >> (8 - at) & 1 == 1 { letter } else { '-' });
-    std::iter::once('d').chain(letters).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modes_read_as_ls_shows_them() {
-        assert_eq!(describe_mode(0o755), "drwxr-xr-x");
-        assert_eq!(describe_mode(0o700), "drwx------");
-    }
 }

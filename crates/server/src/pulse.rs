@@ -13,11 +13,9 @@ pub struct Pulse {
     leader: AtomicU64,
     /// The commit index is a read index: this member is the only voter and leads.
     sole: AtomicBool,
-    /// The log has no reserve left on the disk: only what frees space is let in.
-    disk_full: AtomicBool,
-    leader_changes: AtomicU64,
-    pub proposals_failed: AtomicU64,
-    pub slow_applies: AtomicU64,
+    /// The log, or the store, has no reserve left on the disk: only what frees space is let in.
+    log_full: AtomicBool,
+    store_full: AtomicBool,
 }
 
 impl Pulse {
@@ -36,11 +34,7 @@ impl Pulse {
         }
         self.commit.store(status.commit, Ordering::SeqCst);
         self.term.store(status.term, Ordering::SeqCst);
-        let leader = status.leader.unwrap_or(0);
-        let before = self.leader.swap(leader, Ordering::SeqCst);
-        if before != leader && leader != 0 {
-            self.leader_changes.fetch_add(1, Ordering::Relaxed);
-        }
+        self.leader.store(status.leader.unwrap_or(0), Ordering::SeqCst);
         if sole_read_index.is_some() {
             self.sole.store(true, Ordering::SeqCst);
         }
@@ -51,8 +45,12 @@ impl Pulse {
         self.applied.store(index, Ordering::SeqCst);
     }
 
-    pub fn set_disk_full(&self, full: bool) {
-        self.disk_full.store(full, Ordering::SeqCst);
+    pub fn set_log_full(&self, full: bool) {
+        self.log_full.store(full, Ordering::SeqCst);
+    }
+
+    pub fn set_store_full(&self, full: bool) {
+        self.store_full.store(full, Ordering::SeqCst);
     }
 
     pub fn commit(&self) -> u64 {
@@ -76,11 +74,7 @@ impl Pulse {
         self.leader.load(Ordering::SeqCst)
     }
 
-    pub fn leader_changes(&self) -> u64 {
-        self.leader_changes.load(Ordering::Relaxed)
-    }
-
     pub fn disk_full(&self) -> bool {
-        self.disk_full.load(Ordering::SeqCst)
+        self.log_full.load(Ordering::SeqCst) || self.store_full.load(Ordering::SeqCst)
     }
 }

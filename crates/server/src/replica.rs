@@ -6,6 +6,7 @@ use crate::mail::{DeskBox, Letter, Settled};
 use crate::office::Office;
 use crate::pulse::Pulse;
 use api::Error;
+use metrics::Metrics;
 use node::{Effects, Event, IdSpace, Node, Notice, Now};
 use raftpb::{Entry, HardState};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub struct Replica {
     pub office: Office,
     pub pulse: Arc<Pulse>,
     pub ids: IdSpace,
+    pub metrics: Arc<Metrics>,
     /// Called for what an operator may want to read.
     pub notice: Box<dyn FnMut(&Notice) + Send>,
 }
@@ -91,7 +93,7 @@ impl Replica {
 
     /// Nobody leads, so the proposal was dropped before it was anywhere: say so at once.
     fn refuse(&self, id: u64) {
-        self.pulse.proposals_failed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.metrics.server.proposals_failed.inc();
         let desk = self.ids.desk_of(id);
         let settled = vec![Settled { id, result: Err(Error::PROPOSAL_DROPPED) }];
         match self.desks.get(desk) {

@@ -1,6 +1,6 @@
 //! Starting a member and stopping it.
 
-use crate::applier::{Applier, Happening};
+use crate::applier::{Applier, Happening, Pace};
 use crate::desk::{Desk, DeskConfig, Limits, Listener, Serves, Shared, WAKER};
 use crate::http::Policy;
 use crate::inbox::Inbox;
@@ -15,7 +15,9 @@ use crate::open::{self, Opened};
 use crate::pulse::Pulse;
 use crate::replica::Replica;
 use config::exit::Signals;
-use config::log::Logger;
+use config::data_dir::DirType;
+use config::limits::{lock_memory, open_files_max};
+use config::log::{Entry, Logger};
 use config::{Config, Gate, Retention};
 use engine::Engine;
 use gateway::Transcoder;
@@ -28,8 +30,6 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Descriptors that are kept for files.
-const FILES_RESERVED: u64 = 150;
 /// More desks than this do not help: the log is one.
 const DESKS_MAX: usize = 8;
 /// Bytes of entries that the log keeps in memory.
@@ -43,8 +43,26 @@ pub fn run(config: Config, logger: Logger, signals: &Signals) -> Result<config::
         config::fatal!(logger, "discovery failed", "error" => error.to_string());
         1
     };
+    let stop = |line: &Entry, code| {
+        logger.write(line);
+        code
+    };
+    if config.memory_mlock {
+        lock_memory().map_err(|error| refuse(&format!("cannot lock memory: {error}")))?;
+    }
+    let mut lines = Vec::new();
+    let identified = config::data_dir::identify(&config.data_dir, &mut lines);
+    lines.iter().for_each(|line| logger.write(line));
+    let dir_type = identified.map_err(|unusable| stop(&unusable.line, unusable.code))?;
+    config::info!(logger, match dir_type {
+            DirType::Empty => "Initialize and start etcd server",
+            DirType::Member => "server has already been initialized",
+        },
+        "data-dir" => config.data_dir.display().to_string(), "dir-type" => dir_type.as_str());
     config.check_listeners().map_err(|error| refuse(&error))?;
-    let connections_max = connections_max(&logger).map_err(|error| refuse(&error))?;
+    let connections_max = open_files_max()
+        .map_err(|error| refuse(&error))
+        .and_then(|files| config::limits::connections_max(files).map_err(|line| stop(&line, 1)))?;
     config::info!(logger, "configuring peer listeners",
         "listen-peer-urls" => config::urls::texts(&config.listen_peer_urls));
     config::info!(logger, "configuring client listeners",
@@ -53,6 +71,7 @@ pub fn run(config: Config, logger: Logger, signals: &Signals) -> Result<config::
     let mut line = config::entry!(config::log::Level::Info, "starting an etcd server");
     line.fields = config::start_line(&config, config.is_initialized());
     logger.write(&line);
+    config.check_services().map_err(|error| refuse(&error))?;
     let opened = open::open(&config, &logger).map_err(|error| {
         config::error!(logger, "bootstrap failed", "error" => error.to_string());
         refuse(&error)
@@ -62,7 +81,7 @@ pub fn run(config: Config, logger: Logger, signals: &Signals) -> Result<config::
     config::info!(logger, "ready to serve client requests");
     let addresses: Vec<(Serves, String)> =
         bound.iter().map(|bound| (bound.serves, bound.address.clone())).collect();
-    let serving = member.serve(bound, connections_max).map_err(|error| refuse(&error))?;
+    let serving = member.serve(bound, usize::try_from(connections_max).unwrap_or(usize::MAX)).map_err(|error| refuse(&error))?;
     notify_init_daemon(&logger);
     announce(&logger, &addresses);
     let signal = signals.wait();
@@ -146,6 +165,7 @@ impl Member {
             election: config.election_ms * node::MILLISECOND,
             request_timeout: config.request_timeout().as_micros() as u64,
             lease_checkpoint: config.feature_gates.is_enabled(Gate::LeaseCheckpoint),
+            campaign_at_once: config.initial_election_tick_advance,
             compaction: compaction_mode(&config)?,
             ids: ids.ids(desk_count + 1),
         };
@@ -220,6 +240,7 @@ impl Member {
             catch_up_entries: config.snapshot_catchup_entries,
             snapshots_kept: config.max_snapshots as usize,
             last_mark: opened.last_mark,
+            pulse: pulse.clone(),
             metrics: metrics.clone(),
             logger: logger.clone(),
         };
@@ -233,6 +254,7 @@ impl Member {
                     Happening::CompactionFinished { revision } => {
                         office.compaction_finished(revision);
                     }
+                    Happening::AlarmsChanged => office.count_alarms(),
                     _ => {}
                 }
             }
@@ -247,13 +269,27 @@ impl Member {
             pulse: pulse.clone(),
             ids,
             finished: view.compaction_finished(),
+            unsynced: 0,
+            pace: Pace {
+                compaction_keys: config.compaction_batch_limit() as usize,
+                compaction_pause: config.compaction_sleep_interval(),
+                batch_limit: config.backend_batch_limit() as usize,
+                slow_apply: config.warning_apply_duration,
+            },
+            keeper: errands.clone(),
+            metrics: metrics.clone(),
+            logger: logger.clone(),
             happened: Box::new(happened),
         };
         threads.push(spawn_vital("apply", &logger, move || applier.run()));
         let (publish, published) = mpsc::channel();
         let notice = {
             let (logger, config) = (logger.clone(), config.clone());
+            let metrics = metrics.clone();
             move |notice: &node::Notice| {
+                if let node::Notice::Raft(raft::Event::LeaderElected { .. }) = notice {
+                    metrics.server.leader_changes.inc();
+                }
                 notices::write(&logger, &config, member_id, cluster_id, notice);
                 if matches!(notice, node::Notice::Published(_)) {
                     // Later publications have nobody waiting.
@@ -272,6 +308,7 @@ impl Member {
             office: office.clone(),
             pulse: pulse.clone(),
             ids,
+            metrics: metrics.clone(),
             notice: Box::new(notice),
         };
         threads.push(spawn("replica", move || stepper.run()));
@@ -328,13 +365,16 @@ impl Member {
                 election: Duration::from_millis(config.election_ms),
                 concurrent_streams_max: config.max_concurrent_streams,
                 ping_interval_min: config.grpc_keepalive_min_time,
+                keepalive: (!config.grpc_keepalive_interval.is_zero()
+                    && !config.grpc_keepalive_timeout.is_zero())
+                .then_some((config.grpc_keepalive_interval, config.grpc_keepalive_timeout)),
+                slow_request: config.warning_unary_request_duration,
                 connections_max: connections_max.div_ceil(polls.len()),
             },
             http: Policy {
                 cors: config.cors.clone(),
                 host_whitelist: config.host_whitelist.clone(),
                 gateway: config.enable_grpc_gateway,
-                pprof: config.enable_pprof,
             },
             cluster_id: self.cluster_id,
             member_id: self.member_id,
@@ -451,29 +491,11 @@ fn new_metrics(config: &Config, member_id: u64) -> Metrics {
 }
 
 fn compaction_mode(config: &Config) -> Result<CompactionMode, String> {
-    let Some(mode) = config::CompactionMode::parse(&config.auto_compaction_mode) else {
-        return Ok(CompactionMode::Off);
-    };
-    Ok(match Retention::parse(mode, &config.auto_compaction_retention)? {
+    Ok(match config.retention()? {
         Retention::Off => CompactionMode::Off,
         Retention::Periodic(period) => CompactionMode::Periodic(period.as_micros() as u64),
         Retention::Revision(keep) => CompactionMode::Revision(keep),
     })
-}
-
-/// Connections that may be open at once, by the limit on descriptors.
-fn connections_max(logger: &Logger) -> Result<usize, String> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel fills in the struct that it is given.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
-        return Err(std::io::Error::last_os_error().to_string());
-    }
-    if limit.rlim_cur <= FILES_RESERVED {
-        config::fatal!(logger, "file descriptor limit of etcd process is too low; please set higher",
-            "limit" => limit.rlim_cur, "recommended-limit" => FILES_RESERVED);
-        return Err("too few file descriptors".into());
-    }
-    Ok(usize::try_from(limit.rlim_cur - FILES_RESERVED).unwrap_or(usize::MAX))
 }
 
 fn notify_init_daemon(logger: &Logger) {

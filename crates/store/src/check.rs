@@ -58,9 +58,13 @@ pub fn check_delete_range(request: &DeleteRangeRequest) -> Result<(), Error> {
     if request.key.is_empty() { Err(Error::EMPTY_KEY) } else { Ok(()) }
 }
 
+/// Deeper transactions could be received, but not read back from the log, where they lie one level
+/// deeper and the decoder's limit of a hundred levels would be passed.
+const TXN_DEPTH_MAX: usize = 49;
+
 /// Both branches are checked, whichever will run.
 pub fn check_txn(request: &TxnRequest, ops_max: usize) -> Result<(), Error> {
-    check_ops(request, ops_max)?;
+    check_ops(request, ops_max, TXN_DEPTH_MAX)?;
     touched_keys(&request.success)?;
     touched_keys(&request.failure)?;
     Ok(())
@@ -83,9 +87,12 @@ fn all_ops(request: &TxnRequest) -> impl Iterator<Item = &RequestOp> {
     request.success.iter().chain(&request.failure)
 }
 
-fn check_ops(request: &TxnRequest, ops_max: usize) -> Result<(), Error> {
+fn check_ops(request: &TxnRequest, ops_max: usize, depth_max: usize) -> Result<(), Error> {
     let ops = request.compare.len().max(request.success.len()).max(request.failure.len());
-    let Some(ops_left) = ops_max.checked_sub(ops) else { return Err(Error::TOO_MANY_OPS) };
+    let (Some(ops_left), Some(depth_left)) = (ops_max.checked_sub(ops), depth_max.checked_sub(1))
+    else {
+        return Err(Error::TOO_MANY_OPS);
+    };
     if request.compare.iter().any(|compare| compare.key.is_empty()) {
         return Err(Error::EMPTY_KEY);
     }
@@ -94,7 +101,7 @@ fn check_ops(request: &TxnRequest, ops_max: usize) -> Result<(), Error> {
             Some(Request::RequestRange(request)) => check_range(request)?,
             Some(Request::RequestPut(request)) => check_put(request)?,
             Some(Request::RequestDeleteRange(request)) => check_delete_range(request)?,
-            Some(Request::RequestTxn(request)) => check_ops(request, ops_left)?,
+            Some(Request::RequestTxn(request)) => check_ops(request, ops_left, depth_left)?,
             None => return Err(Error::KEY_NOT_FOUND),
         }
     }

@@ -7,7 +7,7 @@
 //! `scheduledCompactRev` is stored with the entry and `finishedCompactRev` behind the last step, so
 //! a compaction that was interrupted is known at start, and done again.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use engine::{Bucket, Engine, Revision};
 
@@ -32,6 +32,9 @@ struct Compaction {
     phase: Phase,
     /// What the pruned index does not name any more, to be given up.
     dead: Vec<Revision>,
+    /// Those of them that the previous compaction had kept, which the hash leaves out. An ordered
+    /// set, because it grows without ever stopping to sort or to move everything.
+    passed: BTreeSet<Revision>,
     /// Some key keeps a revision. If none does, the hash covers dead rows too, as etcd's does.
     keeps_any: bool,
 }
@@ -60,6 +63,7 @@ impl Compactions {
             previous,
             phase: Phase::Prune { after: None },
             dead: Vec::new(),
+            passed: BTreeSet::new(),
             keeps_any: false,
         });
         Ok(())
@@ -92,6 +96,7 @@ impl Compaction {
         match &mut self.phase {
             Phase::Prune { after } => {
                 let keeps_any = &mut self.keeps_any;
+                let dead_before = self.dead.len();
                 let next = shared.index.write().compact(
                     after.as_deref(),
                     self.revision,
@@ -99,13 +104,11 @@ impl Compaction {
                     &mut self.dead,
                     |kept| *keeps_any |= kept.is_some(),
                 );
+                let dead = self.dead[dead_before..].iter();
+                self.passed.extend(dead.filter(|dead| dead.main <= self.previous));
                 self.phase = match next {
                     Some(key) => Phase::Prune { after: Some(key) },
-                    None => {
-                        self.dead.sort_unstable();
-                        let hash = RowHash::new();
-                        Phase::Hash { hash: hash.value(), from: Revision::default() }
-                    }
+                    None => Phase::Hash { hash: RowHash::new().value(), from: Revision::default() },
                 };
             }
             Phase::Hash { hash, from } => {
@@ -117,9 +120,7 @@ impl Compaction {
                         break;
                     }
                     next = Some(Revision::new(row.revision.main, row.revision.sub + 1));
-                    let old = row.revision.main <= self.previous;
-                    let dropped =
-                        old && self.keeps_any && self.dead.binary_search(&row.revision).is_ok();
+                    let dropped = self.keeps_any && self.passed.contains(&row.revision);
                     let tombstone_at_previous = row.tombstone && row.revision.main == self.previous;
                     if !dropped && !tombstone_at_previous {
                         rows.add(&row);
@@ -176,7 +177,6 @@ pub(crate) fn compact_restored(
 ) -> engine::Result<()> {
     let mut dead = Vec::new();
     index.compact(None, marks.compacted, usize::MAX, &mut dead, |_| {});
-    dead.sort_unstable();
     engine.forget(&dead)?;
     if marks.interrupted {
         engine.put(Bucket::Meta, FINISHED, &row_key(marks.compacted))?;

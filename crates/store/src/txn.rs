@@ -186,13 +186,21 @@ fn holds_for(compare: &Compare, actual: Option<(Found, &[u8])>) -> bool {
 fn check(shared: &Shared, request: &TxnRequest, path: &Path) -> Result<(), ReadError> {
     let mut ops = Vec::new();
     flatten(request, &mut path.iter().copied(), &mut ops);
-    for (at, op) in ops.iter().enumerate() {
+    for op in &ops {
         match op {
             Request::RequestRange(range) => {
                 check_revision(shared, range.revision, shared.revision())?;
             }
-            Request::RequestPut(put) => check_put(shared, put, &ops[..at])?,
+            Request::RequestPut(put) => {
+                must_have_lease(shared, put)?;
+                must_exist(shared, put)?;
+            }
             Request::RequestDeleteRange(_) | Request::RequestTxn(_) => {}
+        }
+    }
+    for (at, op) in ops.iter().enumerate() {
+        if let Request::RequestPut(put) = op {
+            must_survive(put, &ops[..at])?;
         }
     }
     Ok(())
@@ -207,25 +215,21 @@ fn check_revision(shared: &Shared, revision: i64, current: i64) -> Result<(), ap
     }
 }
 
-fn check_put(shared: &Shared, put: &PutRequest, earlier: &[&Request]) -> Result<(), api::Error> {
-    must_have_lease(shared, put)?;
-    must_exist(shared, put)?;
-    // "Delete from key on" escapes the check for overlaps, so a put that keeps the value of what
-    // was just deleted comes through to here. etcd dies of it; we refuse the whole transaction.
-    if put.ignore_value || put.ignore_lease {
-        let last = earlier.iter().rev().find_map(|op| match op {
-            Request::RequestPut(earlier) if earlier.key == put.key => Some(true),
-            Request::RequestDeleteRange(delete) => {
-                let range = KeyRange::new(delete.key.clone(), delete.range_end.clone());
-                range.contains(&put.key).then_some(false)
-            }
-            _ => None,
-        });
-        if last == Some(false) {
-            return Err(api::Error::KEY_NOT_FOUND);
-        }
+/// "Delete from key on" escapes the check for overlaps, so a put that keeps the value of what was
+/// just deleted comes through to here. etcd dies of it; we refuse the whole transaction.
+fn must_survive(put: &PutRequest, earlier: &[&Request]) -> Result<(), api::Error> {
+    if !put.ignore_value && !put.ignore_lease {
+        return Ok(());
     }
-    Ok(())
+    let exists = earlier.iter().rev().find_map(|op| match op {
+        Request::RequestPut(earlier) if earlier.key == put.key => Some(true),
+        Request::RequestDeleteRange(delete) => {
+            let range = KeyRange::new(delete.key.clone(), delete.range_end.clone());
+            range.contains(&put.key).then_some(false)
+        }
+        _ => None,
+    });
+    if exists == Some(false) { Err(api::Error::KEY_NOT_FOUND) } else { Ok(()) }
 }
 
 /// A put with a lease needs the lease.

@@ -62,8 +62,6 @@ impl View {
         range::read_now(&self.shared, request)
     }
 
-    /// Answers a transaction that [`check::is_read_only_txn`] from the local state. It was checked
-    /// before.
     /// Whether a range holds more than so many keys. Looks at no more than that.
     pub fn holds_more_than(&self, keys: usize, request: &RangeRequest) -> bool {
         let limit = usize::try_from(request.limit).unwrap_or(0);
@@ -85,6 +83,8 @@ impl View {
         self.shared.auth.read().check_root()
     }
 
+    /// Answers a transaction that [`check::is_read_only_txn`] from the local state. It was checked
+    /// before.
     pub fn txn_read_only(&self, request: &TxnRequest) -> Result<Reply, ReadError> {
         txn::read_only(&self.shared, request)
     }

@@ -517,7 +517,7 @@ fn txn_text(response: &TxnResponse) -> String {
             }
             Some(Response::ResponseTxn(response)) => ("txn", response.header, txn_text(response)),
         };
-        let revision = header.expect("every op has a header").revision;
+        let revision = header.map_or(-1, |header: ResponseHeader| header.revision);
         writeln!(shown, "  {name} revision {revision}").expect("a text grows");
         text.lines().for_each(|line| writeln!(shown, "  {line}").expect("a text grows"));
     }

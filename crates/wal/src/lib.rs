@@ -19,9 +19,11 @@
 //! - after a failed write or sync the log refuses everything: the kernel may have dropped the pages
 //!   and call the next sync a success.
 
+mod cut;
 mod log;
 mod message;
 mod places;
+mod read_back;
 mod reader;
 mod record;
 mod recover;

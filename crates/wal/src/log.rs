@@ -1,11 +1,9 @@
-//! The log while it is open: append, sync, cut, retire, read back.
+//! The log while it is open: make it, append to it, sync it.
 
 use crate::places::{Place, Places};
-use crate::reader::{Reader, Step};
 use crate::record::{self, Kind};
 use crate::segment::{self, Name};
 use crate::{Error, Metadata, Result, SnapshotMark, at, is_full};
-use bytes::Bytes;
 use disk::{Disk, File, Open};
 use raftpb::{Entry, HardState};
 use std::io;
@@ -36,6 +34,8 @@ pub struct Wal {
     pub(crate) released: Vec<Name>,
     /// Segments that are needed, locked. The last one is the tail.
     pub(crate) held: Vec<Held>,
+    /// Where the tail's head ends: a segment with nothing else in it is not cut again.
+    pub(crate) head_end: u64,
     /// Where the next record goes in the tail.
     pub(crate) offset: u64,
     /// Up to where the tail has its space.
@@ -56,11 +56,12 @@ pub(crate) struct Held {
     pub file: Arc<dyn File>,
 }
 
-/// The reserve's name until it is cut in.
-const RESERVE: &str = "0.tmp";
+/// A buffer that one large append made larger than this is given back.
+const BUFFER_BYTES_KEPT: usize = 4 << 20;
 
 impl Wal {
     /// Makes a new log. It is built under another name, so that it is there as a whole or not at all.
+    /// The directory above must exist, durably.
     pub fn create(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -91,6 +92,7 @@ impl Wal {
             last_index: 0,
             released: Vec::new(),
             held: vec![Held { name, file: file.clone() }],
+            head_end: 0,
             offset: 0,
             allocated: options.segment_bytes,
             crc: 0,
@@ -106,6 +108,7 @@ impl Wal {
         file.write_at(&wal.buffer, 0).map_err(at(&path))?;
         file.sync().map_err(at(&path))?;
         wal.offset = wal.buffer.len() as u64;
+        wal.head_end = wal.offset;
         wal.disk.sync_dir(&building).map_err(at(&building))?;
         wal.disk.rename(&building, dir).map_err(at(dir))?;
         let parent = parent(dir);
@@ -178,7 +181,8 @@ impl Wal {
         Ok(())
     }
 
-    /// Notes that a snapshot exists, durably. Its `.snap` file must be durable already.
+    /// Notes that a snapshot exists, durably. Its `.snap` file must be durable already. It counts as
+    /// valid once a hard state with a commit index at or above its own is in the log.
     pub fn save_snapshot(&mut self, mark: &SnapshotMark) -> Result<()> {
         self.check()?;
         let data = mark.encode();
@@ -190,102 +194,6 @@ impl Wal {
         self.sync()
     }
 
-    /// Gives up the segments that are not needed to start from a snapshot at `index`.
-    pub fn release_to(&mut self, index: u64) -> Result<()> {
-        self.check()?;
-        let needed = self.held.iter().rposition(|held| held.name.index < index).unwrap_or(0);
-        self.released.extend(self.held.drain(..needed).map(|held| held.name));
-        self.places.forget_before(self.held[0].name.sequence);
-        Ok(())
-    }
-
-    /// Removes segments that were given up, as long as `keep` segments remain in all. Returns how
-    /// many went.
-    pub fn purge(&mut self, keep: usize) -> Result<usize> {
-        self.check()?;
-        let surplus = (self.released.len() + self.held.len()).saturating_sub(keep);
-        let count = surplus.min(self.released.len());
-        for _ in 0..count {
-            let path = self.released[0].path(&self.dir);
-            self.disk.remove(&path).map_err(at(&path))?;
-            self.released.remove(0);
-        }
-        if count > 0 {
-            self.disk.sync_dir(&self.dir).map_err(at(&self.dir))?;
-        }
-        Ok(count)
-    }
-
-    /// Reads entries back: from index `from` to before `to`, as many as fit into `bytes_max`, but
-    /// at least one.
-    pub fn read_entries(&self, from: u64, to: u64, bytes_max: usize) -> Result<Vec<Entry>> {
-        let mut entries = Vec::new();
-        let mut next = from;
-        let mut bytes = 0;
-        let to = to.min(self.places.end());
-        while next < to {
-            let Some((place, until)) = self.places.find(next) else {
-                return Err(Error::Removed { dir: self.dir.clone(), index: next });
-            };
-            let held = self.held.iter().find(|held| held.name.sequence == place.sequence);
-            let held = held.expect("places are forgotten together with their segment");
-            let path = held.name.path(&self.dir);
-            let mut reader =
-                Reader::new(held.file.clone(), place.offset, place.crc).map_err(at(&path))?;
-            while next < until.min(to) {
-                let offset = reader.offset;
-                let damaged = |what| Error::Damaged { segment: path.clone(), offset, what };
-                let data = match reader.step().map_err(at(&path))? {
-                    Step::Record(Kind::Entry, data) => Bytes::copy_from_slice(data),
-                    Step::Record(..) => continue,
-                    Step::Torn(what) | Step::Damaged(what) => return Err(damaged(what)),
-                    Step::End => return Err(damaged("the end before an entry that was written")),
-                };
-                let entry = Entry::decode(&data).map_err(|_| damaged("a malformed entry"))?;
-                if entry.index < next {
-                    continue;
-                }
-                if entry.index > next {
-                    return Err(damaged("an entry out of its order"));
-                }
-                bytes += entry.data.len();
-                if bytes > bytes_max && !entries.is_empty() {
-                    return Ok(entries);
-                }
-                entries.push(entry);
-                next += 1;
-            }
-        }
-        Ok(entries)
-    }
-
-    /// The lowest index that [`Wal::read_entries`] finds.
-    pub fn first_index(&self) -> u64 {
-        self.places.first()
-    }
-
-    /// Whether the next segment has its space already. If not, the disk is full: the tail still has
-    /// room, but from now on only what frees space should be let in.
-    pub fn reserve_ok(&self) -> bool {
-        self.reserve.is_some()
-    }
-
-    /// Tries to get space for the next segment, if it has none; a full disk is no error.
-    pub fn refill_reserve(&mut self) -> Result<bool> {
-        self.check()?;
-        if self.reserve.is_some() {
-            return Ok(true);
-        }
-        match self.prepare() {
-            Ok(file) => {
-                self.reserve = Some(file);
-                Ok(true)
-            }
-            Err(Error::Full { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     pub(crate) fn tail(&self) -> &Held {
         self.held.last().expect("there is always a tail")
     }
@@ -295,7 +203,7 @@ impl Wal {
     }
 
     /// What stands at the head of a segment: the checksum so far, whose log it is, the hard state.
-    fn encode_head(&mut self) {
+    pub(crate) fn encode_head(&mut self) {
         self.buffer.clear();
         let metadata = std::mem::take(&mut self.metadata);
         self.put(Kind::Checksum, &[]);
@@ -308,93 +216,22 @@ impl Wal {
         }
     }
 
-    /// Sees to it that the tail takes `bytes` more and has the space for them. Changes nothing but
-    /// segments, so that a full disk leaves the log as it was.
-    fn make_room(&mut self, bytes: usize) -> Result<()> {
-        let end = self.offset + bytes as u64;
-        if end <= self.allocated && end <= self.options.segment_bytes {
-            return Ok(());
-        }
-        if self.tail().name.index <= self.last_index || self.offset >= self.options.segment_bytes {
-            self.cut()?;
-        }
-        // One append that is larger than a segment makes a larger segment.
-        let end = self.offset + bytes as u64;
-        if end > self.allocated {
-            let path = self.tail().name.path(&self.dir);
-            let result = self.tail().file.allocate(end);
-            result.map_err(|error| full_or_io(error, &self.dir, &path))?;
-            self.allocated = end;
-        }
-        Ok(())
-    }
-
     fn write(&mut self) -> Result<()> {
         let result = self.tail().file.write_at(&self.buffer, self.offset);
         self.dirty = true;
         self.or_fail(result)?;
         self.offset += self.buffer.len() as u64;
-        Ok(())
-    }
-
-    /// Closes the tail and goes on in the reserve.
-    fn cut(&mut self) -> Result<()> {
-        let file = match self.reserve.take() {
-            Some(file) => file,
-            None => self.prepare()?,
-        };
-        // The old segment must be whole before the new one is seen: only the last may be torn.
-        let tail = self.tail().file.clone();
-        let closed = tail.set_len(self.offset).and_then(|()| tail.sync());
-        self.or_fail(closed)?;
-        self.dirty = false;
-
-        let name = Name { sequence: self.tail().name.sequence + 1, index: self.last_index + 1 };
-        let path = name.path(&self.dir);
-        self.encode_head();
-        let named = (|| {
-            file.write_at(&self.buffer, 0)?;
-            file.sync()?;
-            self.disk.rename(&self.dir.join(RESERVE), &path)?;
-            self.disk.sync_dir(&self.dir)
-        })();
-        self.or_fail(named)?;
-        self.offset = self.buffer.len() as u64;
-        self.allocated = self.options.segment_bytes;
-        self.held.push(Held { name, file });
-        self.refill_reserve()?;
-        Ok(())
-    }
-
-    /// Makes a segment ready under its temporary name.
-    fn prepare(&self) -> Result<Arc<dyn File>> {
-        let path = self.dir.join(RESERVE);
-        let prepared = (|| {
-            if self.disk.exists(&path)? {
-                self.disk.remove(&path)?;
-            }
-            let file = self.disk.open(&path, Open::CreateNew)?;
-            file.allocate(self.options.segment_bytes)?;
-            Ok(file)
-        })();
-        match prepared {
-            Ok(file) => {
-                lock(&*file, &path)?;
-                Ok(file)
-            }
-            Err(error) => {
-                // What space it got is worth more to others. If even this fails, `open` tries again.
-                let _ = self.disk.remove(&path);
-                Err(full_or_io(error, &self.dir, &path))
-            }
+        if self.buffer.capacity() > BUFFER_BYTES_KEPT {
+            self.buffer = Vec::new();
         }
+        Ok(())
     }
 
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.failed { Err(Error::Failed { dir: self.dir.clone() }) } else { Ok(()) }
     }
 
-    fn or_fail(&mut self, result: io::Result<()>) -> Result<()> {
+    pub(crate) fn or_fail(&mut self, result: io::Result<()>) -> Result<()> {
         result.map_err(|source| {
             self.failed = true;
             Error::Io { path: self.tail().name.path(&self.dir), source }
@@ -409,7 +246,7 @@ pub(crate) fn lock(file: &dyn File, path: &Path) -> Result<()> {
     }
 }
 
-fn full_or_io(error: io::Error, dir: &Path, path: &Path) -> Error {
+pub(crate) fn full_or_io(error: io::Error, dir: &Path, path: &Path) -> Error {
     if is_full(&error) { Error::Full { dir: dir.to_path_buf() } } else { at(path)(error) }
 }
 

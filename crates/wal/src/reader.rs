@@ -10,6 +10,9 @@
 //! - anything else that does not check is *damage*: its sectors all reached the disk and no longer
 //!   hold what was written. Cutting there would forget what may have been acknowledged.
 //!
+//! A length that is wrong would spoil this judgement, for then the record's end is unknown. It stands
+//! in the length field and again in the record's first bytes, so a flipped bit in either shows.
+//!
 //! "Good records follow" cannot tell the two apart, for sectors land in any order. What no reader of
 //! this format can tell from a torn write is a whole sector that the disk zeroed.
 

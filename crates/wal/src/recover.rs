@@ -98,6 +98,7 @@ impl Wal {
             last_index: last_index.max(last_mark),
             released: names,
             held,
+            head_end: 0,
             offset,
             allocated,
             crc,

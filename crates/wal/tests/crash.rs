@@ -23,7 +23,7 @@ fn no_crash_loses_what_was_synced() {
     let number = |name| std::env::var(name).ok().map(|value| value.parse::<u64>().expect(name));
     let seeds = match number("WAL_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("WAL_SEEDS").unwrap_or(200),
+        None => 0..number("WAL_SEEDS").unwrap_or(100),
     };
     let mut seen = Seen::default();
     for seed in seeds.clone() {
@@ -31,9 +31,12 @@ fn no_crash_loses_what_was_synced() {
     }
     println!("{seen:?}");
     // A run in which nothing happened proves nothing.
-    if seeds.end - seeds.start == 200 {
-        assert!(seen.crashes > 500 && seen.lost > 300 && seen.cuts_off > 50, "{seen:?}");
-        assert!(seen.segments > 100 && seen.purged > 10 && seen.mid_operation > 100, "{seen:?}");
+    if seeds.end - seeds.start == 100 {
+        assert!(seen.crashes > 200 && seen.lost > 100 && seen.cuts_off > 20, "{seen:?}");
+        assert!(
+            seen.segments > 100 && seen.purged > 10 && seen.mid_operation > 100 && seen.full > 20,
+            "{seen:?}"
+        );
     }
 }
 
@@ -42,10 +45,13 @@ fn no_crash_loses_what_was_synced() {
 struct Seen {
     crashes: u64,
     mid_operation: u64,
+    /// Writes that found the disk full.
+    full: u64,
     /// Crashes that lost records which were not synced.
     lost: u64,
     /// Torn records that were cut off.
     cuts_off: u64,
+    /// Segments found when a log was opened.
     segments: u64,
     purged: u64,
 }
@@ -150,7 +156,7 @@ impl Life {
     /// One thing that a member may do with its log.
     fn act(&mut self, wal: &mut Wal, seen: &mut Seen) -> Result<(), Error> {
         match self.random.random_range(0..20) {
-            0..8 => self.append(wal)?,
+            0..8 => seen.full += u64::from(!self.append(wal)?),
             8..15 => self.sync(wal)?,
             15..17 => self.read(wal)?,
             17 => {
@@ -162,8 +168,9 @@ impl Life {
                 };
                 // As a member does: a snapshot is of what is durably committed.
                 self.sync(wal)?;
-                self.write(Record::Mark(mark.clone()));
-                wal.save_snapshot(&mark)?;
+                let written =
+                    self.write(vec![Record::Mark(mark.clone())], || wal.save_snapshot(&mark))?;
+                seen.full += u64::from(!written);
                 self.synced = self.records.len();
             }
             18 => {
@@ -172,12 +179,18 @@ impl Life {
                     seen.purged += wal.purge(self.random.random_range(1..4))? as u64;
                 }
             }
-            _ => seen.segments += u64::from(wal.refill_reserve()?),
+            _ => {
+                let spare = self.random.random_range(0..20_000);
+                let full = self.random.random_bool(0.5);
+                self.disk.set_capacity(full.then(|| self.disk.used() + spare));
+                wal.refill_reserve()?;
+            }
         }
         Ok(())
     }
 
-    fn append(&mut self, wal: &mut Wal) -> Result<(), Error> {
+    /// Whether there was space for it.
+    fn append(&mut self, wal: &mut Wal) -> Result<bool, Error> {
         let Sum { entries, hard_state, .. } = &self.now;
         let (last, commit) = (entries.len() as u64, hard_state.commit);
         let mut first = last + 1;
@@ -200,11 +213,9 @@ impl Life {
             let commit = self.synced_last.min(first - 1).max(commit);
             HardState { term: self.term, vote: 1, commit }
         });
-        batch.iter().for_each(|entry| self.write(Record::Entry(entry.clone())));
-        if let Some(state) = state {
-            self.write(Record::State(state));
-        }
-        wal.append(state, &batch)
+        let entries = batch.iter().cloned().map(Record::Entry);
+        let records = entries.chain(state.map(Record::State)).collect();
+        self.write(records, || wal.append(state, &batch))
     }
 
     fn sync(&mut self, wal: &mut Wal) -> Result<(), Error> {
@@ -228,9 +239,19 @@ impl Life {
         Ok(())
     }
 
-    fn write(&mut self, record: Record) {
-        self.now.add(&record);
-        self.records.push(record);
+    /// Writes records. On a full disk nothing is written, and that is no failure.
+    fn write(
+        &mut self,
+        records: Vec<Record>,
+        write: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let written = write();
+        if let Err(Error::Full { .. }) = written {
+            return Ok(false);
+        }
+        records.iter().for_each(|record| self.now.add(record));
+        self.records.extend(records);
+        written.map(|()| true)
     }
 
     /// Opens the log, or makes it, through any number of crashes, and checks what it holds.
@@ -242,10 +263,13 @@ impl Life {
             let opened = self.try_start();
             match opened {
                 Ok((wal, from, recovered)) => {
-                    self.disk.power_off_in(u64::MAX / 2);
+                    let names = self.disk.list(Path::new(DIR)).unwrap();
+                    seen.segments +=
+                        names.iter().filter(|name| name.ends_with(".wal")).count() as u64;
                     self.check(from, &recovered, seen);
                     return wal;
                 }
+                Err(Error::Full { .. }) => self.disk.set_capacity(None),
                 Err(Error::Io { source, .. }) if source.to_string() == "the power is off" => {
                     seen.mid_operation += 1;
                     self.disk.crash();

@@ -72,6 +72,12 @@ impl Runner for Log {
                     self.wal()?.append(None, &[entry])?;
                 }
             }
+            "states" => {
+                let count: u64 = args.next_pos().ok_or("how many?")?.parse()?;
+                for commit in 0..count {
+                    self.wal()?.append(Some(HardState { term: 9, vote: 1, commit }), &[])?;
+                }
+            }
             "sync" => self.wal()?.sync()?,
             "snapshot" => {
                 let mark = parse_mark(args.next_pos().ok_or("which snapshot?")?)?;
@@ -143,6 +149,10 @@ impl Runner for Log {
                 let file = self.disk.open(&path, Open::Write)?;
                 file.set_len(len)?;
                 file.sync()?;
+            }
+            "touch" => {
+                let path = Path::new(DIR).join(args.next_pos().ok_or("touch what?")?);
+                self.disk.open(&path, Open::CreateNew)?.write_at(b"x", 0)?;
             }
             "remove" => {
                 let path = Path::new(DIR).join(args.next_pos().ok_or("remove what?")?);

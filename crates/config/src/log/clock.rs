@@ -23,7 +23,10 @@ pub(super) enum Zone {
 
 /// `2006-01-02T15:04:05.000000Z`, or `+0300` in place of the `Z`.
 pub(super) fn timestamp(now: SystemTime) -> String {
-    let c = Calendar::of(now, Zone::Local);
+    write_down(&Calendar::of(now, Zone::Local))
+}
+
+fn write_down(c: &Calendar) -> String {
     let zone = match c.offset {
         0 => "Z".to_string(),
         east => {
@@ -61,5 +64,21 @@ impl Calendar {
             micros: since.subsec_micros(),
             offset: tm.tm_gmtoff,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_zone_is_a_letter_or_four_digits() {
+        let moment = UNIX_EPOCH + Duration::from_micros(1_795_000_514_146_123);
+        let mut c = Calendar::of(moment, Zone::Utc);
+        assert_eq!(write_down(&c), "2026-11-18T11:15:14.146123Z");
+        c.offset = 3 * 3600;
+        assert_eq!(write_down(&c), "2026-11-18T11:15:14.146123+0300");
+        c.offset = -(9 * 3600 + 1800);
+        assert_eq!(write_down(&c), "2026-11-18T11:15:14.146123-0930");
     }
 }

@@ -36,6 +36,8 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Collector {
     job: Option<Rewrite>,
     defragmentation: Option<Defragmentation>,
+    /// Space has come free since the reserve was last looked after.
+    freed: bool,
     /// Where the scrub goes on.
     scrubbed: Revision,
 }
@@ -71,9 +73,11 @@ impl Shared {
         if let Some(job) = &mut collector.job {
             match self.step(job, bytes_max) {
                 Ok(false) => return Ok(true),
-                Ok(true) => collector.job = None,
+                Ok(true) => (collector.job, collector.freed) = (None, true),
                 Err(e) => {
                     collector.job.take().expect("a job was at hand").discard(self);
+                    // Whoever asked learns that it failed; the next one begins anew.
+                    collector.defragmentation = None;
                     return Err(e);
                 }
             }
@@ -95,13 +99,21 @@ impl Shared {
             // Its last commits are not synced yet; `sync` will seal it.
             return Ok(true);
         }
-        let path = self.path(RESERVE_NAME);
-        self.reserve.fill(&*self.disk).map_err(io_error(&path))?;
+        if std::mem::take(&mut collector.freed) || collector.defragmentation.is_some() {
+            self.fill_reserve()?;
+        }
         if self.write_missing_hint()? {
             return Ok(true);
         }
         collector.defragmentation = None;
         Ok(false)
+    }
+
+    /// Sets space aside again, if there is enough. Not tried all the time: on a disk that is nearly full
+    /// the attempt takes, for a moment, what others need.
+    pub fn fill_reserve(&self) -> Result<()> {
+        let path = self.path(RESERVE_NAME);
+        self.reserve.fill(&*self.disk).map_err(io_error(&path))
     }
 
     pub fn scrub(&self, bytes_max: usize) -> Result<bool> {
@@ -165,6 +177,9 @@ impl Shared {
             }
             bytes_left = bytes_left.saturating_sub(copied);
             if bytes_left == 0 {
+                // Little by little: a sync of a whole segment would hold up those of the write-ahead
+                // log, and with them every write.
+                job.file.sync().map_err(|e| self.fail(&job.tmp, e))?;
                 return Ok(false);
             }
         }

@@ -88,7 +88,9 @@ struct Shared {
 
 impl LogEngine {
     /// Opens the engine in `dir`, creating it if it is not there, and recovers what survived.
-    pub fn open(disk: Arc<dyn Disk>, dir: &Path, options: Options) -> Result<LogEngine> {
+    pub fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Result<LogEngine> {
+        // Offsets have 32 bits, and a segment is cut only at the end of a commit.
+        options.segment_bytes = options.segment_bytes.min(1 << 30);
         Ok(LogEngine { shared: Arc::new(recover::open(disk, dir, options)?) })
     }
 
@@ -96,6 +98,14 @@ impl LogEngine {
     /// NOSPACE alarm) while there still is room to recover.
     pub fn reserve_ok(&self) -> bool {
         self.shared.reserve.held()
+    }
+
+    /// Sets that space aside again, if there is enough; `collect` does the same when it has freed
+    /// some. For a slow timer, when other files may have left the disk. Returns `reserve_ok`.
+    pub fn refill_reserve(&self) -> Result<bool> {
+        self.shared.alive()?;
+        self.shared.fill_reserve()?;
+        Ok(self.reserve_ok())
     }
 
     /// Checks the checksums of about `bytes_max` bytes of values, where the last call ended.

@@ -44,7 +44,8 @@ pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, options: Options) -> Result<
     }
     // What is read from here on may be relied on, so it must survive the next crash: the names here
     // (and the active segment, below) could still be in memory only, if just the process died.
-    for dir in [Some(dir), dir.parent()].into_iter().flatten() {
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+    for dir in [dir, parent.unwrap_or(Path::new("."))] {
         disk.sync_dir(dir).map_err(io_error(dir))?;
     }
     let segments = open_segments(&*disk, dir, &seqs)?;
@@ -184,7 +185,8 @@ impl Opened {
 
     /// A segment with no rows yet.
     fn empty(&self, newest: Revision, bytes: u64) -> Segment {
-        let mut segment = Segment::new(self.header.seq, newest, bytes);
+        let mut segment = Segment::new(self.header.seq, newest, self.header.head_bytes);
+        segment.bytes = bytes;
         segment.view.generation = self.header.generation;
         segment.view.file = Arc::new(OnceLock::from(self.file.clone()));
         segment.last_seq = self.header.last_seq;

@@ -57,6 +57,8 @@ pub(crate) struct Segment {
     pub view: View,
     /// The last place in the sequence that it covers.
     pub last_seq: u64,
+    /// The bytes it began with: its header and a checkpoint.
+    pub head_bytes: u64,
     /// The bytes of all its records, of the unwritten ones too.
     pub bytes: u64,
     pub live_row_bytes: u64,
@@ -211,6 +213,7 @@ impl Segment {
                 newest,
             },
             last_seq: seq,
+            head_bytes,
             bytes: head_bytes,
             live_row_bytes: 0,
             dead_rows: 0,

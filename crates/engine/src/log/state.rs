@@ -97,7 +97,9 @@ impl State {
         self.last = commit;
         self.commits += 1;
         self.committed = self.active().view.newest;
-        let full = self.active().bytes >= segment_bytes;
+        // A checkpoint larger than a segment must not have every commit followed by another one.
+        let bytes_max = segment_bytes.max(2 * self.active().head_bytes);
+        let full = self.active().bytes >= bytes_max;
         let batch = Batch {
             seq: self.active().view.seq,
             index: self.last.index,

@@ -7,7 +7,12 @@ use super::call::CallId;
 use super::dispatch::malformed;
 use super::run::Desk;
 use crate::method::Method;
-use api::etcdserverpb::{AuthUserAddRequest, AuthUserChangePasswordRequest};
+use api::etcdserverpb::{
+    AuthRoleAddRequest, AuthRoleDeleteRequest, AuthRoleGetRequest, AuthRoleGrantPermissionRequest,
+    AuthRoleRevokePermissionRequest, AuthStatusRequest, AuthUserAddRequest,
+    AuthUserChangePasswordRequest, AuthUserDeleteRequest, AuthUserGetRequest,
+    AuthUserGrantRoleRequest, AuthUserRevokeRoleRequest,
+};
 use api::{Code, Error};
 use bytes::Bytes;
 use prost::Message;
@@ -60,8 +65,28 @@ impl Desk {
                 self.send_to_office(id, method, data);
                 return Ok(());
             }
-            _ => {}
+            _ => check_request(method, &data).map_err(malformed)?,
         }
         self.propose_field(id, field_of(method), &data)
+    }
+}
+
+/// The log must not carry what cannot be read back.
+fn check_request(method: Method, data: &Bytes) -> Result<(), prost::DecodeError> {
+    fn check<M: Message + Default>(data: &Bytes) -> Result<(), prost::DecodeError> {
+        M::decode(data.clone()).map(drop)
+    }
+    match method {
+        Method::UserGet => check::<AuthUserGetRequest>(data),
+        Method::UserDelete => check::<AuthUserDeleteRequest>(data),
+        Method::UserGrantRole => check::<AuthUserGrantRoleRequest>(data),
+        Method::UserRevokeRole => check::<AuthUserRevokeRoleRequest>(data),
+        Method::RoleAdd => check::<AuthRoleAddRequest>(data),
+        Method::RoleGet => check::<AuthRoleGetRequest>(data),
+        Method::RoleDelete => check::<AuthRoleDeleteRequest>(data),
+        Method::RoleGrantPermission => check::<AuthRoleGrantPermissionRequest>(data),
+        Method::RoleRevokePermission => check::<AuthRoleRevokePermissionRequest>(data),
+        // The others have no fields, so any fields at all are unknown ones.
+        _ => check::<AuthStatusRequest>(data),
     }
 }

@@ -1,6 +1,6 @@
 //! Calls: who asked, what for, and what they are waiting for.
 
-use crate::method::Method;
+use crate::method::{Method, Shape};
 use httpcore::h2::StreamId;
 use std::collections::VecDeque;
 use tokio::sync::oneshot;
@@ -35,6 +35,17 @@ pub struct Call {
     pub state: State,
 }
 
+impl Call {
+    pub fn is_stream(&self) -> bool {
+        self.method.info().shape != Shape::Unary
+    }
+
+    /// Calls that wait for something to happen are not slow.
+    pub fn may_wait(&self) -> bool {
+        matches!(self.method, Method::Lock | Method::Campaign)
+    }
+}
+
 #[derive(Debug)]
 pub enum State {
     /// The request message has not come yet.
@@ -44,9 +55,7 @@ pub enum State {
     Watching(StreamKey),
     KeepingAlive(KeepAlive),
     /// The office works on it; dropping this tells it that the caller is gone.
-    AtOffice(oneshot::Sender<()>),
-    /// A stream of messages that the office sends, with permission given as they are sent.
-    Streaming(oneshot::Sender<()>),
+    AtOffice(#[expect(dead_code, reason = "it speaks by being dropped")] oneshot::Sender<()>),
 }
 
 /// One renewal is asked at a time, so that answers keep the order of the requests.

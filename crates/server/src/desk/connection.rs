@@ -9,7 +9,6 @@ use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use rustc_hash::FxHashMap;
 use std::io::{self, IoSlice, Write};
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::Arc;
 
 /// A socket is read in pieces of about this size.
 const READ_BYTES: usize = 64 << 10;
@@ -47,7 +46,6 @@ pub enum Socket {
 pub struct NewConnection {
     pub socket: Socket,
     pub serves: Serves,
-    pub remote: Arc<str>,
 }
 
 pub enum Protocol {
@@ -60,7 +58,6 @@ pub enum Protocol {
 pub struct Connection {
     pub socket: Socket,
     pub serves: Serves,
-    pub remote: Arc<str>,
     pub generation: u32,
     pub protocol: Protocol,
     pub input: BytesMut,
@@ -73,6 +70,8 @@ pub struct Connection {
     /// The peer will send nothing more.
     pub ended: bool,
     pub last_input_ms: u64,
+    /// A ping was sent since the last input.
+    pub pinged: bool,
 }
 
 /// What came of reading a socket.
@@ -185,17 +184,17 @@ impl Connection {
 
 impl Listener {
     /// The next connection that waits to be accepted.
-    pub fn accept(&self) -> io::Result<(Socket, Arc<str>)> {
+    pub fn accept(&self) -> io::Result<Socket> {
         match self {
             Listener::Tcp(listener) => {
-                let (socket, remote) = listener.accept()?;
+                let (socket, _) = listener.accept()?;
                 // Answers are written whole, so there is nothing to gain from waiting for more.
                 socket.set_nodelay(true)?;
-                Ok((Socket::Tcp(socket), remote.to_string().into()))
+                Ok(Socket::Tcp(socket))
             }
             Listener::Unix(listener) => {
                 let (socket, _) = listener.accept()?;
-                Ok((Socket::Unix(socket), "@".into()))
+                Ok(Socket::Unix(socket))
             }
         }
     }

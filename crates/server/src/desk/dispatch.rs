@@ -181,10 +181,8 @@ impl Desk {
     pub(super) fn on_half_close(&mut self, id: CallId) {
         let Some(call) = self.call_mut(id) else { return };
         match &mut call.state {
-            State::Expecting => self.fail(
-                id,
-                Error::new(Code::Internal, "grpc: the call ended without its request message"),
-            ),
+            // What a Go server says of a call without its message.
+            State::Expecting => self.fail(id, Error::new(Code::Unknown, "EOF")),
             State::KeepingAlive(keep_alive) => {
                 keep_alive.half_closed = true;
                 if !keep_alive.asked && keep_alive.waiting.is_empty() {

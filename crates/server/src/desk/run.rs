@@ -23,7 +23,6 @@ use slab::Slab;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use store::{Reply, View};
 use watch::{StreamKey, Watches};
@@ -33,6 +32,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// Tokens below this one are listeners; the waker has the one before it.
 const FIRST_CONNECTION: usize = 64;
 pub const WAKER: Token = Token(FIRST_CONNECTION - 1);
+/// How long a connection may be silent before it has said what it wants.
+const HEAD_PATIENCE: Duration = Duration::from_secs(300);
 /// Room for the first bytes that tell HTTP/2 from HTTP/1.
 const PREFACE: &[u8] = h2::PREFACE;
 
@@ -45,6 +46,11 @@ pub struct Limits {
     pub election: Duration,
     pub concurrent_streams_max: u32,
     pub ping_interval_min: Duration,
+    /// A silent connection is pinged after the first time and closed after the second, if both
+    /// are set.
+    pub keepalive: Option<(Duration, Duration)>,
+    /// A request that takes longer is worth a line in the log.
+    pub slow_request: Duration,
     pub connections_max: usize,
 }
 
@@ -111,6 +117,7 @@ pub struct Desk {
     started: Instant,
     pub(super) now_ms: u64,
     stopping: Option<u64>,
+    leaderless_since: Option<u64>,
 }
 
 impl Desk {
@@ -141,6 +148,7 @@ impl Desk {
             started: Instant::now(),
             now_ms: 0,
             stopping: None,
+            leaderless_since: None,
             shared,
         }
     }
@@ -199,8 +207,8 @@ impl Desk {
         loop {
             let (listener, serves) = &self.listeners[listener];
             match listener.accept() {
-                Ok((socket, remote)) => {
-                    let new = NewConnection { socket, serves: *serves, remote };
+                Ok(socket) => {
+                    let new = NewConnection { socket, serves: *serves };
                     // Connections are dealt out in turn.
                     self.next_desk = (self.next_desk + 1) % self.shared.desks.len();
                     if self.next_desk == self.number {
@@ -225,7 +233,7 @@ impl Desk {
         if self.stopping.is_some() || self.connections.len() >= self.shared.limits.connections_max {
             return;
         }
-        let NewConnection { mut socket, serves, remote } = new;
+        let NewConnection { mut socket, serves } = new;
         let entry = self.connections.vacant_entry();
         let token = Token(entry.key() + FIRST_CONNECTION);
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -238,7 +246,6 @@ impl Desk {
         entry.insert(Connection {
             socket,
             serves,
-            remote,
             generation: self.generation,
             protocol: Protocol::Unknown,
             input: BytesMut::new(),
@@ -247,6 +254,7 @@ impl Desk {
             closing: false,
             ended: false,
             last_input_ms: self.now_ms,
+            pinged: false,
         });
         self.mark_dirty(key);
     }
@@ -285,6 +293,7 @@ impl Desk {
                 }
             }
             connection.last_input_ms = self.now_ms;
+            connection.pinged = false;
             let ended = connection.ended;
             self.step_input(key);
             if ended {
@@ -357,8 +366,11 @@ impl Desk {
         let id = |stream| CallId { connection: key, generation, lane: Lane::Grpc(stream) };
         for event in events {
             match event {
-                h2::Event::Request { id: stream, path, headers, timeout, .. } => {
+                h2::Event::Request { id: stream, path, headers, timeout, end } => {
                     self.begin_grpc_call(id(stream), &path, &headers, timeout);
+                    if end {
+                        self.on_half_close(id(stream));
+                    }
                 }
                 h2::Event::Message { id: stream, data } => self.on_message(id(stream), data),
                 h2::Event::HalfClosed { id: stream } => self.on_half_close(id(stream)),
@@ -449,13 +461,15 @@ impl Desk {
             self.proposed.iter().filter(|(_, p)| p.deadline <= now).map(|(&id, _)| id).collect();
         for id in late {
             if let Some(Proposed { call, .. }) = self.proposed.remove(&id) {
-                self.shared.pulse.proposals_failed.fetch_add(1, Ordering::Relaxed);
+                self.shared.metrics.server.proposals_failed.inc();
                 self.fail(call, Error::TIMEOUT);
             }
         }
         self.shared.desks[self.number].set_pending(self.proposed.len() as u64);
         self.expire_reads();
         self.expire_calls();
+        self.end_leaderless_streams();
+        self.look_after_connections();
         self.tick_watches();
     }
 
@@ -472,6 +486,60 @@ impl Desk {
         for call in late {
             self.fail(call, Error::CONTEXT_DEADLINE_EXCEEDED);
         }
+    }
+
+    /// Streams whose callers want a leader end when there has been none for a while.
+    fn end_leaderless_streams(&mut self) {
+        if self.shared.pulse.leader() != 0 {
+            self.leaderless_since = None;
+            return;
+        }
+        let since = *self.leaderless_since.get_or_insert(self.now_ms);
+        let patience = 3 * self.shared.limits.election.as_millis() as u64;
+        if self.now_ms - since < patience {
+            return;
+        }
+        let mut ended = Vec::new();
+        for (key, connection) in &self.connections {
+            if let Protocol::Grpc { calls, .. } = &connection.protocol {
+                let waiting = calls.iter().filter(|(_, call)| call.needs_leader && call.is_stream());
+                ended.extend(waiting.map(|(&stream, _)| connection.id(key, Lane::Grpc(stream))));
+            }
+        }
+        for call in ended {
+            self.fail(call, Error::NO_LEADER);
+        }
+    }
+
+    /// Pings the silent, and closes those that do not even answer that, or that never finish
+    /// saying what they want.
+    fn look_after_connections(&mut self) {
+        let now = self.now_ms;
+        let keepalive = self.shared.limits.keepalive;
+        let mut gone = Vec::new();
+        let mut pinged = Vec::new();
+        for (key, connection) in &mut self.connections {
+            let silent = Duration::from_millis(now - connection.last_input_ms);
+            match (&mut connection.protocol, keepalive) {
+                (Protocol::Grpc { link, .. }, Some((interval, timeout))) => {
+                    if silent >= interval + timeout {
+                        gone.push(key);
+                    } else if silent >= interval && !connection.pinged {
+                        connection.pinged = true;
+                        link.ping([0; 8]);
+                        pinged.push(key);
+                    }
+                }
+                (Protocol::Grpc { .. }, None) => {}
+                (Protocol::Unknown, _) if silent >= HEAD_PATIENCE => gone.push(key),
+                (Protocol::Http(http), _) if silent >= HEAD_PATIENCE && !http.is_busy() => {
+                    gone.push(key);
+                }
+                _ => {}
+            }
+        }
+        pinged.into_iter().for_each(|key| self.mark_dirty(key));
+        gone.into_iter().for_each(|key| self.close(key));
     }
 
     /// Hands an entry to the log; the call is answered when it is applied.
@@ -687,6 +755,13 @@ impl Desk {
     }
 
     fn count_end(&self, method: Method, call: &Call, code: api::Code) {
-        self.shared.metrics.grpc.method(method as usize).handled(code, call.began.elapsed());
+        let took = call.began.elapsed();
+        if took > self.shared.limits.slow_request && !call.is_stream() && !call.may_wait() {
+            config::warn!(self.shared.logger, "request stats",
+                "time spent" => took,
+                "response type" => method.info().path,
+                "response code" => code as u64);
+        }
+        self.shared.metrics.grpc.method(method as usize).handled(code, took);
     }
 }

@@ -28,7 +28,8 @@ impl Desk {
     }
 
     pub(super) fn on_watch_request(&mut self, id: CallId, data: &Bytes) {
-        let request = match WatchRequest::decode(data.clone()) {
+        // A watch outlives the buffer that it came in, so it gets its own copy.
+        let request = match WatchRequest::decode(Bytes::copy_from_slice(data)) {
             Ok(request) => request,
             Err(error) => return self.fail(id, malformed(error)),
         };

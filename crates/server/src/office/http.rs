@@ -7,7 +7,6 @@ use api::Error;
 use api::etcdserverpb::{AlarmType, RangeRequest};
 use bytes::Bytes;
 use metrics::Live;
-use std::time::Duration;
 
 /// A request that is no call.
 #[derive(Debug)]
@@ -340,9 +339,6 @@ fn member_json(member: &store::Member) -> serde_json::Value {
     }
     json
 }
-
-/// How long a probe may take before whoever asked is told that it failed.
-pub const PROBE_TIMEOUT: Duration = Duration::from_secs(7);
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,7 @@
 //!
 //! Always true: a recipe whose caller has gone away stops, and gives back what it holds.
 
+mod backup;
 mod election;
 mod http;
 mod interests;
@@ -38,7 +39,7 @@ use interests::Interests;
 use metrics::Metrics;
 use node::{Event, Ids};
 use prost::Message;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -82,6 +83,8 @@ struct Inner {
     serving: signal::Sender<ServingStatus>,
     /// The last revision whose physical compaction has ended.
     finished_compaction: signal::Sender<i64>,
+    /// The alarms that the metrics show.
+    alarms: Mutex<BTreeSet<(u64, i32)>>,
 }
 
 impl Office {
@@ -97,6 +100,7 @@ impl Office {
             interests: Interests::default(),
             serving: signal::Sender::new(ServingStatus::Serving),
             finished_compaction: signal::Sender::new(0),
+            alarms: Mutex::default(),
         }))
     }
 
@@ -129,6 +133,7 @@ impl Office {
                 Method::Defragment => caller.answer(office.defragment().await),
                 Method::Hash => caller.answer(office.hash().await),
                 Method::HashKV => caller.answer(office.hash_kv(data).await),
+                Method::Snapshot => office.snapshot(&caller, cancelled).await,
                 Method::UserAdd => caller.answer(office.user_add(data).await),
                 Method::UserChangePassword => {
                     caller.answer(office.user_change_password(data).await);
@@ -237,6 +242,19 @@ impl Office {
 
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.0.runtime.spawn(work);
+    }
+
+    /// Shows the alarms as they are now in the metrics.
+    pub fn count_alarms(&self) {
+        let now: BTreeSet<(u64, i32)> =
+            self.config().view.alarms().iter().map(|alarm| (alarm.member_id, alarm.alarm)).collect();
+        let mut shown = self.0.alarms.lock().expect("no holder of this lock panics");
+        for &(member_id, alarm) in shown.union(&now) {
+            let name = AlarmType::try_from(alarm).map_or("UNKNOWN", |alarm| alarm.as_str_name());
+            let raised = now.contains(&(member_id, alarm));
+            self.config().metrics.server.alarmed(name, member_id, raised);
+        }
+        *shown = now;
     }
 
     /// The quota was exceeded while applying: everybody must know.

@@ -8,7 +8,8 @@
 //! └── incarnation 1 ──┘  └─ alive ─┘
 //! ```
 //!
-//! Most keys of most stores were put once and never again, and cost sixteen bytes here.
+//! Most keys of most stores were put once and never again, and cost sixteen bytes here; most others
+//! have one revision left after compaction, and cost little more.
 
 use engine::Revision;
 
@@ -39,6 +40,8 @@ pub(crate) enum History {
         main: i64,
         sub: u32,
     },
+    /// Alive, with nothing left of its past but this.
+    Last(Box<Found>),
     Long(Box<Long>),
 }
 
@@ -75,6 +78,7 @@ impl History {
     pub fn newest(&self) -> Option<Found> {
         match self {
             History::Once { main, .. } => self.at(*main),
+            History::Last(found) => Some(**found),
             History::Long(long) => long.alive.found(long.alive.revisions.len().checked_sub(1)?),
         }
     }
@@ -87,6 +91,7 @@ impl History {
                 created,
                 version: 1,
             }),
+            History::Last(found) => (found.modified.main <= main).then_some(**found),
             History::Long(long) => {
                 if let Some(at) = long.alive.newest_upto(main) {
                     return long.alive.found(at);
@@ -166,21 +171,26 @@ impl History {
             dead.extend(oldest.revisions.drain(..kept).map(Revision::from));
             oldest.version += kept as i64;
         }
-        if long.ended.is_empty() {
-            long.ended = Vec::new();
-            long.alive.revisions.shrink_to(4);
-            if let [only] = long.alive.revisions[..]
-                && (long.alive.created, long.alive.version) == (only.main, 1)
-            {
-                *self = History::created_at(only);
-            }
+        if long.ended.is_empty()
+            && long.alive.revisions.len() == 1
+            && let Some(found) = long.alive.found(0)
+        {
+            *self = History::last(found);
+        }
+    }
+
+    /// A key that exists, and of which nothing older is known.
+    pub fn last(found: Found) -> History {
+        match (found.created, found.version) == (found.modified.main, 1) {
+            true => History::created_at(found.modified),
+            false => History::Last(Box::new(found)),
         }
     }
 
     /// Nothing is left of the key.
     pub fn is_empty(&self) -> bool {
         match self {
-            History::Once { .. } => false,
+            History::Once { .. } | History::Last(_) => false,
             History::Long(long) => long.ended.is_empty() && long.alive.revisions.is_empty(),
         }
     }
@@ -189,9 +199,7 @@ impl History {
     /// keep, tombstones left out.
     pub fn kept_at(&self, main: i64) -> Option<Rev> {
         match self {
-            &History::Once { main: created, sub } => {
-                (created <= main).then_some(Rev { main: created, sub })
-            }
+            History::Once { .. } | History::Last(_) => self.at(main).map(|found| found.modified),
             History::Long(long) => {
                 let first = long.ended.iter().find(|incarnation| incarnation.end() >= main);
                 let oldest = first.unwrap_or(&long.alive);
@@ -203,15 +211,18 @@ impl History {
     }
 
     fn long(&mut self) -> &mut Long {
-        if let &mut History::Once { main, sub } = self {
+        if !matches!(self, History::Long(_))
+            && let Some(found) = self.newest()
+        {
             let mut revisions = Vec::with_capacity(2);
-            revisions.push(Rev { main, sub });
-            let alive = Incarnation { created: main, version: 1, revisions };
+            revisions.push(found.modified);
+            let (created, version) = (found.created, found.version);
+            let alive = Incarnation { created, version, revisions };
             *self = History::Long(Box::new(Long { ended: Vec::new(), alive }));
         }
         match self {
             History::Long(long) => long,
-            History::Once { .. } => unreachable!("it was made long above"),
+            _ => unreachable!("it was made long above"),
         }
     }
 }

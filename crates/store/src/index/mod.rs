@@ -4,9 +4,10 @@
 //! revision, and ranges of such rows, in key order.
 //!
 //! It holds no values and does no I/O: rows are read from the engine by the revisions found here.
-//! All of it is in memory, so a key that was put once must cost little (see the test below).
+//! All of it is in memory, so a key that was put once must cost little: see `examples/measure.rs`.
 
 mod history;
+mod key;
 
 pub(crate) use history::{Found, History, Rev};
 
@@ -16,9 +17,11 @@ use std::ops::Bound;
 use api::KeyRange;
 use engine::{Revision, RowHead};
 
+use key::Key;
+
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Index {
-    keys: BTreeMap<Box<[u8]>, History>,
+    keys: BTreeMap<Key, History>,
 }
 
 /// What a put did to a key.
@@ -48,7 +51,7 @@ impl Index {
 
     pub fn put(&mut self, key: &[u8], rev: Rev) -> Placed {
         let Some(history) = self.keys.get_mut(key) else {
-            self.keys.insert(key.into(), History::created_at(rev));
+            self.keys.insert(Key::new(key), History::created_at(rev));
             return Placed { created: rev.main, version: 1, replaced: None, previous: None };
         };
         let before = history.newest();
@@ -76,18 +79,15 @@ impl Index {
             Some(history) if row.tombstone => history.restore_delete(rev),
             Some(history) => history.restore_put(rev, row.create_revision, row.version),
             None => {
-                let once = !row.tombstone && (row.create_revision, row.version) == (rev.main, 1);
-                let history = if once {
-                    History::created_at(rev)
-                } else {
+                let history = if row.tombstone {
                     let mut history = History::empty();
-                    match row.tombstone {
-                        true => history.restore_delete(rev),
-                        false => history.restore_put(rev, row.create_revision, row.version),
-                    }
+                    history.restore_delete(rev);
                     history
+                } else {
+                    let (created, version) = (row.create_revision, row.version);
+                    History::last(Found { modified: rev, created, version })
                 };
-                self.keys.insert(row.key.as_ref().into(), history);
+                self.keys.insert(Key::new(&row.key), history);
             }
         }
     }
@@ -113,10 +113,10 @@ impl Index {
         };
         let mut looked = 0;
         for (key, history) in self.keys.range::<[u8], _>((start, end)) {
-            let go_on = history.at(main).is_none_or(|found| visit(key, found));
+            let go_on = history.at(main).is_none_or(|found| visit(key.bytes(), found));
             looked += 1;
             if looked == keys_max || !go_on {
-                return Some(key.clone());
+                return Some(key.bytes().into());
             }
         }
         None
@@ -143,14 +143,14 @@ impl Index {
             kept(history.kept_at(main));
             history.compact(main, dead);
             if history.is_empty() {
-                emptied.push(key.clone());
+                emptied.push(Box::<[u8]>::from(key.bytes()));
             }
             if looked + 1 == keys_max {
-                next = Some(key.clone());
+                next = Some(key.bytes().into());
             }
         }
         for key in emptied {
-            self.keys.remove(&key);
+            self.keys.remove(&*key);
         }
         next
     }
@@ -170,7 +170,7 @@ impl Index {
                 visit(rev);
             }
             if looked + 1 == keys_max {
-                return Some(key.clone());
+                return Some(key.bytes().into());
             }
         }
         None
