@@ -9,3 +9,4 @@ mod generate;
 mod op;
 mod pair;
 mod random;
+mod watching;
