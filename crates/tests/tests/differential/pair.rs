@@ -71,7 +71,7 @@ impl Pair {
         std::mem::take(&mut statuses[1])
     }
 
-    /// The same HTTP request to both.
+    /// The same HTTP request to both. `MEMBER` in the body is the member's id.
     pub fn http(
         &mut self,
         method: &str,
@@ -79,9 +79,21 @@ impl Pair {
         headers: &[(&str, &str)],
         body: &str,
     ) -> [HttpReply; 2] {
+        let bodies = [&self.etcd, &self.ours].map(|side| side.addressed(body));
+        self.http_each(method, target, headers, bodies)
+    }
+
+    /// The same HTTP request with a body for each.
+    pub fn http_each(
+        &mut self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        bodies: [String; 2],
+    ) -> [HttpReply; 2] {
         self.compared += 1;
-        [&self.etcd, &self.ours].map(|side| {
-            let body = side.addressed(body);
+        let [theirs, ours] = bodies;
+        [(&self.etcd, theirs), (&self.ours, ours)].map(|(side, body)| {
             http(&side.server.endpoint(), method, target, headers, body.as_bytes(), STREAM_QUIET)
         })
     }

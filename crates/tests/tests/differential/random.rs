@@ -43,7 +43,7 @@ fn random_requests_are_answered_alike() {
     println!("differential: {} answers compared, {} watches", pair.compared, watches.created);
 }
 
-fn number(variable: &str) -> Option<u64> {
+pub fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|e| panic!("{variable}={text} is no number: {e}")))
 }
@@ -54,7 +54,7 @@ fn compaction(generator: &mut Generator) -> Op {
 }
 
 /// What the next requests should know.
-fn learn(generator: &mut Generator, op: &Op, text: &str, answer: &Answer) {
+pub fn learn(generator: &mut Generator, op: &Op, text: &str, answer: &Answer) {
     let Ok(answer) = answer else { return };
     let revision = text.lines().find_map(|line| line.trim().strip_prefix("revision: "));
     if let Some(Ok(revision)) = revision.map(|text| text.trim_end_matches(',').parse::<i64>()) {
