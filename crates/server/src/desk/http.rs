@@ -150,8 +150,22 @@ impl HttpLane {
     }
 
     pub fn finish_stream(&mut self) {
-        self.start_stream();
+        if !self.has_started() {
+            // There is nothing whose type could be told.
+            return self.write_empty();
+        }
         self.end_answer();
+    }
+
+    /// The answer of a stream that ended without a message.
+    fn write_empty(&mut self) {
+        let fields = self.all_fields("", &[]);
+        if let Link::Http(link) = &mut self.link {
+            link.respond(200, &borrow(&fields), Bytes::new());
+            self.current = Current::None;
+        } else {
+            self.end_answer();
+        }
     }
 
     fn has_started(&mut self) -> bool {
@@ -217,6 +231,22 @@ impl HttpLane {
         if let Link::Http(link) = &mut self.link {
             link.respond(status, &borrow(&fields), body);
         }
+    }
+
+    /// Sends the caller to another path with the same request.
+    pub fn write_redirect(&mut self, method: &[u8], path: &str, query: &str) {
+        let mark = if query.is_empty() { "" } else { "?" };
+        let location = format!("{path}{mark}{query}");
+        // Only who asked for a page gets one to read.
+        let (content_type, body) = match method {
+            b"GET" | b"HEAD" => {
+                let shown = location.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&#34;");
+                let page = format!("<a href=\"{shown}\">Temporary Redirect</a>.\n\n");
+                ("text/html; charset=utf-8", page)
+            }
+            _ => ("", String::new()),
+        };
+        self.write_plain(307, content_type, body.into(), &[("Location", &location)]);
     }
 
     pub fn write_endpoint(&mut self, response: HttpResponse) {
