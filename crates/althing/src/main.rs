@@ -4,6 +4,14 @@ use config::exit::{self, Signals};
 use std::process::exit;
 
 fn main() {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|command| command == "bench") {
+        exit(ctl::bench(args));
+    }
+    serve();
+}
+
+fn serve() {
     // Before any thread is started, so that all of them leave the signals to this one.
     let signals = match Signals::block() {
         Ok(signals) => signals,
