@@ -117,7 +117,6 @@ impl Applier {
             self.unsynced = 0;
             self.keeper.send(Errand::Sync);
         }
-        self.pulse.set_applied(index, term);
         let revision = self.store.view().revision();
         let errands = settled.pop().expect("the replica's list is the last");
         let office = settled.pop().expect("the office's list is before it");
@@ -130,15 +129,18 @@ impl Applier {
             }
             self.office.changed(&changes);
         }
+        // The replica hears of the facts before anybody is answered: whoever has been granted a
+        // lease may renew it at once, and must not be told that there is none.
+        let errands =
+            errands.into_iter().map(|s| Event::Settled { id: s.id, done: s.result.is_ok() });
+        self.replica
+            .send_all([Event::Applied { index, revision, facts }].into_iter().chain(errands));
+        self.pulse.set_applied(index, term);
         for (desk, settled) in self.desks.iter().zip(settled) {
             let settled = (!settled.is_empty()).then_some(Letter::Settled(settled));
             desk.send_all(settled.into_iter().chain([Letter::Applied]));
         }
         self.office.settle(office);
-        let errands =
-            errands.into_iter().map(|s| Event::Settled { id: s.id, done: s.result.is_ok() });
-        self.replica
-            .send_all([Event::Applied { index, revision, facts }].into_iter().chain(errands));
         Ok(compacting)
     }
 
