@@ -43,6 +43,7 @@ pub fn run(config: Config, logger: Logger, signals: &Signals) -> Result<config::
         config::fatal!(logger, "discovery failed", "error" => error.to_string());
         1
     };
+    stop_on_panic(&logger);
     let stop = |line: &Entry, code| {
         logger.write(line);
         code
@@ -457,6 +458,17 @@ fn spawn_vital<E: Display>(
             std::process::exit(1);
         }
     })
+}
+
+/// A bug in one thread must not leave the others serving half a member.
+fn stop_on_panic(logger: &Logger) {
+    let logger = logger.clone();
+    std::panic::set_hook(Box::new(move |panic| {
+        let thread = thread::current().name().unwrap_or("unnamed").to_owned();
+        config::fatal!(logger, "this is a bug in Althing; stopping, so that nothing wrong is served",
+            "thread" => thread, "error" => panic.to_string());
+        std::process::exit(2);
+    }));
 }
 
 struct FsyncMetrics(Arc<Metrics>);

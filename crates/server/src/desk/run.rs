@@ -30,7 +30,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// Tokens below this one are listeners; the waker has the one before it.
 const FIRST_CONNECTION: usize = 64;
 pub const WAKER: Token = Token(FIRST_CONNECTION - 1);
-/// Room for the first bytes that tell HTTP/2 from HTTP/1.
+/// What a connection may make us hold of messages that have not come whole.
+const PARTIAL_BYTES_MAX: usize = 16 << 20;
+/// The first bytes that tell HTTP/2 from HTTP/1.
 const PREFACE: &[u8] = h2::PREFACE;
 
 /// Numbers that bound what a caller may ask.
@@ -108,6 +110,8 @@ pub struct Desk {
     pub(super) catching_up: bool,
     pub(super) events_counted: u64,
     pub(super) headers: Headers,
+    /// The buffer that sockets are read into.
+    spare_input: BytesMut,
     /// Connections with something to write, or something to read that was put off.
     pub(super) dirty: Vec<usize>,
     started: Instant,
@@ -140,6 +144,7 @@ impl Desk {
             catching_up: false,
             events_counted: 0,
             headers,
+            spare_input: BytesMut::new(),
             dirty: Vec::new(),
             started: Instant::now(),
             now_ms: 0,
@@ -276,6 +281,10 @@ impl Desk {
             if !connection.readable || connection.closing || connection.is_congested() {
                 return;
             }
+            // Connections without a started message hold no buffer: they share the desk's.
+            if connection.input.is_empty() {
+                connection.input = std::mem::take(&mut self.spare_input);
+            }
             match connection.read() {
                 Ok(ReadOutcome::More) => {}
                 Ok(ReadOutcome::Drained) => connection.readable = false,
@@ -292,6 +301,11 @@ impl Desk {
             connection.pinged = false;
             let ended = connection.ended;
             self.step_input(key);
+            if let Some(connection) = self.connections.get_mut(key)
+                && connection.input.is_empty()
+            {
+                self.spare_input = std::mem::take(&mut connection.input);
+            }
             if ended {
                 self.on_peer_ended(key);
                 return;
@@ -341,6 +355,7 @@ impl Desk {
             };
             let limits = h2::Limits {
                 message_bytes_max: limits.request_bytes_max + (512 << 10),
+                partial_bytes_max: PARTIAL_BYTES_MAX,
                 ping_interval_min_ms: limits.ping_interval_min.as_millis() as u64,
                 ..h2::Limits::default()
             };
