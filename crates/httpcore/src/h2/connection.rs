@@ -369,7 +369,12 @@ impl Connection {
         if stream.queued == 0 && stream.ending.is_none() {
             return;
         }
-        match self.link.pump(id, stream, frames_max) {
+        let window = self.link.window;
+        let pumped = self.link.pump(id, stream, frames_max);
+        if self.link.window < window {
+            self.guard.sent_more();
+        }
+        match pumped {
             Pumped::Ended => self.ended(id),
             pumped => self.pumped(id, pumped),
         }
