@@ -121,15 +121,26 @@ impl Model {
         DeleteRangeResponse { header: None, deleted, prev_kvs }
     }
 
+    /// A put of its own asks for its lease first.
     pub fn check_put(&self, request: &PutRequest) -> Result<(), api::Error> {
-        if request.lease != 0 && !self.leases.contains(&request.lease) {
-            return Err(api::Error::LEASE_NOT_FOUND);
-        }
+        self.check_lease(request).and_then(|()| self.check_kept(request))
+    }
+
+    /// One in a transaction asks for its key first.
+    pub fn check_put_in_txn(&self, request: &PutRequest) -> Result<(), api::Error> {
+        self.check_kept(request).and_then(|()| self.check_lease(request))
+    }
+
+    fn check_lease(&self, request: &PutRequest) -> Result<(), api::Error> {
+        let known = request.lease == 0 || self.leases.contains(&request.lease);
+        if known { Ok(()) } else { Err(api::Error::LEASE_NOT_FOUND) }
+    }
+
+    /// Whether what is to be kept is there.
+    fn check_kept(&self, request: &PutRequest) -> Result<(), api::Error> {
         let keeps = request.ignore_value || request.ignore_lease;
-        if keeps && !self.at(i64::MAX).contains_key(&request.key) {
-            return Err(api::Error::KEY_NOT_FOUND);
-        }
-        Ok(())
+        let lacks = keeps && !self.at(i64::MAX).contains_key(&request.key);
+        if lacks { Err(api::Error::KEY_NOT_FOUND) } else { Ok(()) }
     }
 
     /// Tries it on a copy, and takes the copy over if all went well.
@@ -140,7 +151,7 @@ impl Model {
         self.flatten(request, &before, &mut ops);
         for op in &ops {
             match op {
-                Request::RequestPut(put) => self.check_put(put)?,
+                Request::RequestPut(put) => self.check_put_in_txn(put)?,
                 Request::RequestRange(range) if range.revision > self.revision => {
                     return Err(api::Error::FUTURE_REVISION);
                 }
