@@ -136,14 +136,19 @@ impl Model {
     }
 
     fn check_put(&self, request: &PutRequest) -> Result<(), api::Error> {
-        if request.lease != 0 && !self.leases.contains(&request.lease) {
-            return Err(api::Error::LEASE_NOT_FOUND);
-        }
+        self.check_lease(request)?;
+        self.check_key(request)
+    }
+
+    fn check_lease(&self, request: &PutRequest) -> Result<(), api::Error> {
+        let missing = request.lease != 0 && !self.leases.contains(&request.lease);
+        if missing { Err(api::Error::LEASE_NOT_FOUND) } else { Ok(()) }
+    }
+
+    fn check_key(&self, request: &PutRequest) -> Result<(), api::Error> {
         let keeps = request.ignore_value || request.ignore_lease;
-        if keeps && !self.at(i64::MAX).contains_key(&request.key) {
-            return Err(api::Error::KEY_NOT_FOUND);
-        }
-        Ok(())
+        let missing = keeps && !self.at(i64::MAX).contains_key(&request.key);
+        if missing { Err(api::Error::KEY_NOT_FOUND) } else { Ok(()) }
     }
 
     /// Tries it on a copy, and takes the copy over if all went well.
@@ -154,7 +159,10 @@ impl Model {
         self.flatten(request, &before, &mut ops);
         for op in &ops {
             match op {
-                Request::RequestPut(put) => self.check_put(put)?,
+                Request::RequestPut(put) => {
+                    self.check_key(put)?;
+                    self.check_lease(put)?;
+                }
                 Request::RequestRange(range) if range.revision > self.revision => {
                     return Err(api::Error::FUTURE_REVISION);
                 }
@@ -247,6 +255,12 @@ impl Model {
 
     /// The rows that HashKV keeps, by the letter of its definition.
     fn kept(&self, at: i64) -> Vec<(i64, i64)> {
+        let kept = self.kept_by_compaction(at).into_iter().filter(|row| row.kv.is_some());
+        kept.map(|row| (row.main, row.sub)).collect()
+    }
+
+    /// The rows up to `at` that a compaction keeps: tombstones too.
+    fn kept_by_compaction(&self, at: i64) -> Vec<&Row> {
         let mut kept = Vec::new();
         let keys: std::collections::BTreeSet<_> = self.rows.iter().map(|row| &row.key).collect();
         for key in keys {
@@ -261,15 +275,22 @@ impl Model {
             let ends_at = |life: &Vec<&Row>| life.last().expect("a tombstone").main;
             let life = (0..last).find(|life| ends_at(&lives[*life]) >= at).unwrap_or(last);
             let newest = lives[life].iter().rfind(|row| row.main <= at);
-            if let Some(row) = newest.filter(|row| row.kv.is_some()) {
-                kept.push((row.main, row.sub));
-            }
+            kept.extend(newest);
         }
         kept
     }
 
     fn hash_kv(&self, at: i64) -> u32 {
-        let kept = self.kept(at);
+        self.hash_rows(at, &self.kept(at))
+    }
+
+    /// What a compaction leaves behind as the hash of what there was.
+    fn compaction_hash(&self, at: i64) -> u32 {
+        let kept = self.kept_by_compaction(at).into_iter();
+        self.hash_rows(at, &kept.map(|row| (row.main, row.sub)).collect::<Vec<_>>())
+    }
+
+    fn hash_rows(&self, at: i64, kept: &[(i64, i64)]) -> u32 {
         let mut hashed = b"key".to_vec();
         for row in self.rows.iter().filter(|row| row.main <= at) {
             let old = row.main <= self.compacted;
@@ -431,7 +452,7 @@ impl Run {
             assert_eq!(result, Err(api::Error::FUTURE_REVISION));
         } else {
             assert!(result.is_ok());
-            let (hash, previous) = (self.model.hash_kv(revision), self.model.compacted);
+            let (hash, previous) = (self.model.compaction_hash(revision), self.model.compacted);
             self.model.compact(revision);
             if self.random.random_bool(0.5) {
                 self.settle();
