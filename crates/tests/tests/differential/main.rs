@@ -10,4 +10,5 @@ mod json;
 mod op;
 mod pair;
 mod random;
+mod refusals;
 mod watching;
