@@ -39,9 +39,13 @@ struct Held {
 /// What the table wants to have proposed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
-    Revoke { lease: i64 },
+    Revoke {
+        lease: i64,
+    },
     /// `remaining` 0 clears a checkpoint, because the lease was renewed.
-    Checkpoint { leases: Vec<(i64, i64)> },
+    Checkpoint {
+        leases: Vec<(i64, i64)>,
+    },
 }
 
 /// The answer to a renewal.

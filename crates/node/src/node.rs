@@ -55,16 +55,27 @@ pub struct Asker {
 pub enum Question {
     /// From which applied index on is a read fresh?
     Read,
-    Renew { lease: i64 },
-    TimeToLive { lease: i64 },
+    Renew {
+        lease: i64,
+    },
+    TimeToLive {
+        lease: i64,
+    },
     Leases,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    ReadAt { index: u64 },
-    Renewed { ttl: i64 },
-    TimeToLive { ttl: i64, granted: i64 },
+    ReadAt {
+        index: u64,
+    },
+    Renewed {
+        ttl: i64,
+    },
+    TimeToLive {
+        ttl: i64,
+        granted: i64,
+    },
     /// There is no such lease.
     NoLease,
     Leases(Vec<i64>),
@@ -76,23 +87,48 @@ pub enum Event {
     /// One heartbeat interval has passed.
     Tick,
     /// A request for the log, as an encoded `InternalRaftRequest`.
-    Propose { id: u64, data: Bytes },
-    ProposeConfChange { change: ConfChange },
+    Propose {
+        id: u64,
+        data: Bytes,
+    },
+    ProposeConfChange {
+        change: ConfChange,
+    },
     /// The log is synced up to what came with this mark.
-    Persisted { mark: raft::Mark },
+    Persisted {
+        mark: raft::Mark,
+    },
     /// The store has applied up to this entry, and these are the facts that matter here.
-    Applied { index: u64, revision: i64, facts: Vec<Fact> },
+    Applied {
+        index: u64,
+        revision: i64,
+        facts: Vec<Fact>,
+    },
     /// A proposal made here was applied.
-    Settled { id: u64, done: bool },
-    Asked { asker: Asker, question: Question },
+    Settled {
+        id: u64,
+        done: bool,
+    },
+    Asked {
+        asker: Asker,
+        question: Question,
+    },
 }
 
 /// What the store learnt from an entry that the replica must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
-    LeaseGranted { lease: i64, ttl: i64 },
-    LeaseRevoked { lease: i64 },
-    LeaseCheckpointed { lease: i64, remaining: i64 },
+    LeaseGranted {
+        lease: i64,
+        ttl: i64,
+    },
+    LeaseRevoked {
+        lease: i64,
+    },
+    LeaseCheckpointed {
+        lease: i64,
+        remaining: i64,
+    },
     /// A change of members went through the log. One that the store refused has node id 0.
     ConfChange(ConfChange),
     ClusterVersion(String),
@@ -294,8 +330,12 @@ impl Node {
                 entry.compaction = Some(request);
             });
         }
-        let lost: Vec<u64> =
-            self.errands.iter().filter(|(_, (_, until))| *until <= now).map(|(&id, _)| id).collect();
+        let lost: Vec<u64> = self
+            .errands
+            .iter()
+            .filter(|(_, (_, until))| *until <= now)
+            .map(|(&id, _)| id)
+            .collect();
         for id in lost {
             self.settle(now, id, false, effects);
         }

@@ -30,8 +30,12 @@ pub enum Happening {
     /// The apply gate found the quota exceeded: somebody must raise the alarm.
     QuotaExceeded,
     AlarmsChanged,
-    CompactionScheduled { revision: i64 },
-    CompactionFinished { revision: i64 },
+    CompactionScheduled {
+        revision: i64,
+    },
+    CompactionFinished {
+        revision: i64,
+    },
     ClusterVersion(String),
     MembersChanged(MemberChange),
 }
@@ -84,7 +88,8 @@ impl Applier {
     /// Applies all that has gathered and tells everybody once. `true`: a compaction was asked for.
     fn apply(&mut self, batches: &mut Vec<Vec<Entry>>) -> Result<bool, engine::Error> {
         // The desks, then the office, then the replica itself, whose errands also come back here.
-        let mut settled: Vec<Vec<Settled>> = (0..self.desks.len() + 2).map(|_| Vec::new()).collect();
+        let mut settled: Vec<Vec<Settled>> =
+            (0..self.desks.len() + 2).map(|_| Vec::new()).collect();
         let mut changes: Vec<Arc<Change>> = Vec::new();
         let mut facts = Vec::new();
         let mut last = None;

@@ -49,6 +49,29 @@ impl Policy {
     }
 }
 
+/// Where a path that is not in its plainest form is sent instead: repeated slashes and steps like
+/// `..` are taken out, and the gateway's root gets its slash.
+pub fn plainer_path(path: &str) -> Option<String> {
+    if path == "/v3" {
+        return Some("/v3/".into());
+    }
+    let mut steps: Vec<&str> = Vec::new();
+    for step in path.split('/') {
+        match step {
+            "" | "." => {}
+            ".." => {
+                steps.pop();
+            }
+            _ => steps.push(step),
+        }
+    }
+    let mut plain = format!("/{}", steps.join("/"));
+    if path.ends_with('/') && plain != "/" {
+        plain.push('/');
+    }
+    (plain != path).then_some(plain)
+}
+
 /// A header's first value, if it is text.
 pub fn text<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| std::str::from_utf8(value).ok())
@@ -79,6 +102,17 @@ mod tests {
         assert!(policy.allows_host(Some("[::1]:2379")));
         assert!(!policy.allows_host(Some("evil.com")));
         assert!(!policy.allows_host(None));
+    }
+
+    #[test]
+    fn paths_have_one_form() {
+        assert_eq!(plainer_path("/v3").as_deref(), Some("/v3/"));
+        assert_eq!(plainer_path("/v3//kv/./range").as_deref(), Some("/v3/kv/range"));
+        assert_eq!(plainer_path("/../a/b/../").as_deref(), Some("/a/"));
+        assert_eq!(plainer_path("").as_deref(), Some("/"));
+        for plain in ["/", "/v3/", "/v3/kv/range", "/v3/kv/range/", "/health"] {
+            assert_eq!(plainer_path(plain), None);
+        }
     }
 
     #[test]

@@ -192,8 +192,9 @@ fn check(shared: &Shared, request: &TxnRequest, path: &Path) -> Result<(), ReadE
                 check_revision(shared, range.revision, shared.revision())?;
             }
             Request::RequestPut(put) => {
-                must_have_lease(shared, put)?;
+                // The other way round than a plain put, and callers see which.
                 must_exist(shared, put)?;
+                must_have_lease(shared, put)?;
             }
             Request::RequestDeleteRange(_) | Request::RequestTxn(_) => {}
         }

@@ -51,7 +51,10 @@ pub struct NewConnection {
 pub enum Protocol {
     /// Nothing has arrived yet that would tell.
     Unknown,
-    Grpc { link: Box<h2::Server>, calls: FxHashMap<StreamId, Call> },
+    Grpc {
+        link: Box<h2::Server>,
+        calls: FxHashMap<StreamId, Call>,
+    },
     Http(Box<HttpLane>),
 }
 
@@ -177,12 +180,10 @@ impl Connection {
     }
 
     /// All calls under way, for when the connection goes.
-    pub fn take_calls(&mut self) -> Vec<(Lane, Call)> {
+    pub fn take_calls(&mut self) -> Vec<Call> {
         match &mut self.protocol {
             Protocol::Unknown => Vec::new(),
-            Protocol::Grpc { calls, .. } => {
-                calls.drain().map(|(stream, call)| (Lane::Grpc(stream), call)).collect()
-            }
+            Protocol::Grpc { calls, .. } => calls.drain().map(|(_, call)| call).collect(),
             Protocol::Http(http) => http.take_call().into_iter().collect(),
         }
     }

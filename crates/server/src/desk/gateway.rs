@@ -8,7 +8,7 @@ use super::connection::{Protocol, Serves};
 use super::dispatch::Metadata;
 use super::http::{Current, GatewayCall, HttpLane, Link};
 use super::run::{Desk, Limits};
-use crate::http::{refused_host, text};
+use crate::http::{plainer_path, refused_host, text};
 use crate::method::{Method, Shape};
 use crate::office::{HttpRequest, HttpResponse};
 use api::{Code, Error};
@@ -98,10 +98,17 @@ impl Desk {
                 lane.current = Current::Refused;
                 return lane.write_plain(421, "text/plain; charset=utf-8", body.into(), &[]);
             }
-            lane.fields = shared.http.cors_fields(text(&request.headers, "origin"));
+            // `OPTIONS *` asks about the server as a whole, which no origin calls.
+            if target != "*" {
+                lane.fields = shared.http.cors_fields(text(&request.headers, "origin"));
+            }
             if request.method.as_ref() == b"OPTIONS" {
                 lane.current = Current::Refused;
                 return lane.write_plain(200, "", Bytes::new(), &[]);
+            }
+            if let Some(plain) = plainer_path(path) {
+                lane.current = Current::Refused;
+                return lane.write_redirect(request.method.as_ref(), &plain, query);
             }
             let path = path.replacen("/v3beta/", "/v3/", 1);
             if shared.http.gateway && path.starts_with("/v3/") {
@@ -125,7 +132,9 @@ impl Desk {
         let is_post = request.method.as_ref() == b"POST" || request.wants_websocket;
         let refused = match (method, &metadata) {
             (None, _) => Some((404, Error::new(Code::NotFound, "Not Found"))),
-            (_, _) if !is_post => Some((501, Error::new(Code::Unimplemented, "Method Not Allowed"))),
+            (_, _) if !is_post => {
+                Some((501, Error::new(Code::Unimplemented, "Method Not Allowed")))
+            }
             (_, Err(error)) => Some((400, error.clone())),
             _ => None,
         };

@@ -113,7 +113,13 @@ impl Generator {
             key,
             limit: if self.chance(40) { self.rng.random_range(-1..6) } else { 0 },
             revision: if self.chance(60) { 0 } else { self.any_revision() },
-            sort_order: if odd { 3 } else if sorted { self.rng.random_range(0..3) } else { 0 },
+            sort_order: if odd {
+                3
+            } else if sorted {
+                self.rng.random_range(0..3)
+            } else {
+                0
+            },
             sort_target: match (odd, sorted) {
                 (true, _) => *[-1, 5, 9].choose(&mut self.rng).expect("there are some"),
                 (_, true) => self.rng.random_range(0..5),
@@ -156,7 +162,8 @@ impl Generator {
         let target = if self.chance(2) { 9 } else { self.rng.random_range(0..5) };
         // Mostly the operand that belongs to the target.
         let union = if self.chance(95) { target } else { self.rng.random_range(0..6) };
-        let number = if self.chance(50) { self.rng.random_range(0..4) } else { self.any_revision() };
+        let number =
+            if self.chance(50) { self.rng.random_range(0..4) } else { self.any_revision() };
         let target_union = match union {
             0 => Some(TargetUnion::Version(number)),
             1 => Some(TargetUnion::CreateRevision(number)),
@@ -274,7 +281,9 @@ impl Generator {
             11 => Op::RoleGet(AuthRoleGetRequest { role }),
             12 => Op::RoleList(AuthRoleListRequest {}),
             13 => Op::RoleDelete(AuthRoleDeleteRequest { role }),
-            14 => Op::RoleRevokePermission(AuthRoleRevokePermissionRequest { role, key, range_end }),
+            14 => {
+                Op::RoleRevokePermission(AuthRoleRevokePermissionRequest { role, key, range_end })
+            }
             _ => {
                 let perm_type = self.rng.random_range(0..3);
                 let perm = authpb::Permission { perm_type, key, range_end };
@@ -288,7 +297,9 @@ impl Generator {
         match self.rng.random_range(0..14) {
             0 => Op::Status(StatusRequest {}),
             1 => Op::MemberList(MemberListRequest { linearizable: self.chance(50) }),
-            2 => Op::MoveLeader(MoveLeaderRequest { target_id: if self.chance(50) { SELF } else { 7 } }),
+            2 => Op::MoveLeader(MoveLeaderRequest {
+                target_id: if self.chance(50) { SELF } else { 7 },
+            }),
             3 => {
                 const VERSIONS: [&str; 10] =
                     ["", "3.5", "3.5.0", "3.6.0", "3.4", "3.5.0-rc.1", "x", "3.5.x", "4.0.0", "3"];
@@ -301,9 +312,16 @@ impl Generator {
                 let service = if self.chance(50) { "" } else { "etcdserverpb.KV" }.to_string();
                 Op::HealthCheck(HealthCheckRequest { service })
             }
-            7 => Op::MemberPromote(MemberPromoteRequest { id: if self.chance(50) { SELF } else { 9 } }),
-            8 => Op::MemberRemove(MemberRemoveRequest { id: if self.chance(50) { SELF } else { 9 } }),
-            9 => Op::MemberAdd(MemberAddRequest { peer_ur_ls: vec!["nonsense".into()], is_learner: false }),
+            7 => Op::MemberPromote(MemberPromoteRequest {
+                id: if self.chance(50) { SELF } else { 9 },
+            }),
+            8 => {
+                Op::MemberRemove(MemberRemoveRequest { id: if self.chance(50) { SELF } else { 9 } })
+            }
+            9 => Op::MemberAdd(MemberAddRequest {
+                peer_ur_ls: vec!["nonsense".into()],
+                is_learner: false,
+            }),
             _ => Op::Alarm(AlarmRequest {
                 // Alarms stop writes, so they end sooner than they begin.
                 action: *[0, 1, 2, 2, 2, 2].choose(&mut self.rng).expect("there are some"),

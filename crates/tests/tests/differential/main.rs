@@ -6,6 +6,8 @@
 //! (`scripts/install-etcd.sh` installs one), unless `ALTHING_REQUIRE_ETCD=1` forbids that.
 
 mod generate;
+mod json;
 mod op;
 mod pair;
 mod random;
+mod watching;

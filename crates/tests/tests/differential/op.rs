@@ -13,7 +13,7 @@ use testkit::Answer;
 pub const SELF: u64 = 0x5e1f_5e1f;
 
 macro_rules! ops {
-    ($($name:ident: $request:ty => $response:ty, $path:literal;)*) => {
+    ($($name:ident: $request:ty => $response:ty, $path:literal, $gateway:literal;)*) => {
         /// Every unary request of the API.
         #[derive(Clone, Debug)]
         pub enum Op { $($name($request),)* }
@@ -31,6 +31,19 @@ macro_rules! ops {
                 match self { $(Op::$name(_) => $path,)* }
             }
 
+            /// Where the JSON gateway takes it; empty if it does not.
+            pub fn gateway_path(&self) -> &'static str {
+                match self { $(Op::$name(_) => $gateway,)* }
+            }
+
+            /// The request's name in the `.proto` files.
+            pub fn message_name(&self) -> String {
+                let name = match self { $(Op::$name(_) => std::any::type_name::<$request>(),)* };
+                let mut parts = name.rsplit("::");
+                let (message, package) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+                format!("{package}.{message}").replace("HashKv", "HashKV")
+            }
+
             pub fn encode(&self) -> Bytes {
                 match self { $(Op::$name(request) => request.encode_to_vec().into(),)* }
             }
@@ -43,51 +56,51 @@ macro_rules! ops {
 }
 
 ops! {
-    Range: RangeRequest => RangeResponse, "/etcdserverpb.KV/Range";
-    Put: PutRequest => PutResponse, "/etcdserverpb.KV/Put";
-    DeleteRange: DeleteRangeRequest => DeleteRangeResponse, "/etcdserverpb.KV/DeleteRange";
-    Txn: TxnRequest => TxnResponse, "/etcdserverpb.KV/Txn";
-    Compact: CompactionRequest => CompactionResponse, "/etcdserverpb.KV/Compact";
-    LeaseGrant: LeaseGrantRequest => LeaseGrantResponse, "/etcdserverpb.Lease/LeaseGrant";
-    LeaseRevoke: LeaseRevokeRequest => LeaseRevokeResponse, "/etcdserverpb.Lease/LeaseRevoke";
-    LeaseTimeToLive: LeaseTimeToLiveRequest => LeaseTimeToLiveResponse, "/etcdserverpb.Lease/LeaseTimeToLive";
-    LeaseLeases: LeaseLeasesRequest => LeaseLeasesResponse, "/etcdserverpb.Lease/LeaseLeases";
-    MemberAdd: MemberAddRequest => MemberAddResponse, "/etcdserverpb.Cluster/MemberAdd";
-    MemberRemove: MemberRemoveRequest => MemberRemoveResponse, "/etcdserverpb.Cluster/MemberRemove";
-    MemberUpdate: MemberUpdateRequest => MemberUpdateResponse, "/etcdserverpb.Cluster/MemberUpdate";
-    MemberList: MemberListRequest => MemberListResponse, "/etcdserverpb.Cluster/MemberList";
-    MemberPromote: MemberPromoteRequest => MemberPromoteResponse, "/etcdserverpb.Cluster/MemberPromote";
-    Alarm: AlarmRequest => AlarmResponse, "/etcdserverpb.Maintenance/Alarm";
-    Status: StatusRequest => StatusResponse, "/etcdserverpb.Maintenance/Status";
-    Defragment: DefragmentRequest => DefragmentResponse, "/etcdserverpb.Maintenance/Defragment";
-    Hash: HashRequest => HashResponse, "/etcdserverpb.Maintenance/Hash";
-    HashKv: HashKvRequest => HashKvResponse, "/etcdserverpb.Maintenance/HashKV";
-    MoveLeader: MoveLeaderRequest => MoveLeaderResponse, "/etcdserverpb.Maintenance/MoveLeader";
-    Downgrade: DowngradeRequest => DowngradeResponse, "/etcdserverpb.Maintenance/Downgrade";
-    AuthEnable: AuthEnableRequest => AuthEnableResponse, "/etcdserverpb.Auth/AuthEnable";
-    AuthDisable: AuthDisableRequest => AuthDisableResponse, "/etcdserverpb.Auth/AuthDisable";
-    AuthStatus: AuthStatusRequest => AuthStatusResponse, "/etcdserverpb.Auth/AuthStatus";
-    Authenticate: AuthenticateRequest => AuthenticateResponse, "/etcdserverpb.Auth/Authenticate";
-    UserAdd: AuthUserAddRequest => AuthUserAddResponse, "/etcdserverpb.Auth/UserAdd";
-    UserGet: AuthUserGetRequest => AuthUserGetResponse, "/etcdserverpb.Auth/UserGet";
-    UserList: AuthUserListRequest => AuthUserListResponse, "/etcdserverpb.Auth/UserList";
-    UserDelete: AuthUserDeleteRequest => AuthUserDeleteResponse, "/etcdserverpb.Auth/UserDelete";
-    UserChangePassword: AuthUserChangePasswordRequest => AuthUserChangePasswordResponse, "/etcdserverpb.Auth/UserChangePassword";
-    UserGrantRole: AuthUserGrantRoleRequest => AuthUserGrantRoleResponse, "/etcdserverpb.Auth/UserGrantRole";
-    UserRevokeRole: AuthUserRevokeRoleRequest => AuthUserRevokeRoleResponse, "/etcdserverpb.Auth/UserRevokeRole";
-    RoleAdd: AuthRoleAddRequest => AuthRoleAddResponse, "/etcdserverpb.Auth/RoleAdd";
-    RoleGet: AuthRoleGetRequest => AuthRoleGetResponse, "/etcdserverpb.Auth/RoleGet";
-    RoleList: AuthRoleListRequest => AuthRoleListResponse, "/etcdserverpb.Auth/RoleList";
-    RoleDelete: AuthRoleDeleteRequest => AuthRoleDeleteResponse, "/etcdserverpb.Auth/RoleDelete";
-    RoleGrantPermission: AuthRoleGrantPermissionRequest => AuthRoleGrantPermissionResponse, "/etcdserverpb.Auth/RoleGrantPermission";
-    RoleRevokePermission: AuthRoleRevokePermissionRequest => AuthRoleRevokePermissionResponse, "/etcdserverpb.Auth/RoleRevokePermission";
-    Lock: LockRequest => LockResponse, "/v3lockpb.Lock/Lock";
-    Unlock: UnlockRequest => UnlockResponse, "/v3lockpb.Lock/Unlock";
-    Campaign: CampaignRequest => CampaignResponse, "/v3electionpb.Election/Campaign";
-    Proclaim: ProclaimRequest => ProclaimResponse, "/v3electionpb.Election/Proclaim";
-    Leader: LeaderRequest => LeaderResponse, "/v3electionpb.Election/Leader";
-    Resign: ResignRequest => ResignResponse, "/v3electionpb.Election/Resign";
-    HealthCheck: HealthCheckRequest => HealthCheckResponse, "/grpc.health.v1.Health/Check";
+    Range: RangeRequest => RangeResponse, "/etcdserverpb.KV/Range", "/v3/kv/range";
+    Put: PutRequest => PutResponse, "/etcdserverpb.KV/Put", "/v3/kv/put";
+    DeleteRange: DeleteRangeRequest => DeleteRangeResponse, "/etcdserverpb.KV/DeleteRange", "/v3/kv/deleterange";
+    Txn: TxnRequest => TxnResponse, "/etcdserverpb.KV/Txn", "/v3/kv/txn";
+    Compact: CompactionRequest => CompactionResponse, "/etcdserverpb.KV/Compact", "/v3/kv/compaction";
+    LeaseGrant: LeaseGrantRequest => LeaseGrantResponse, "/etcdserverpb.Lease/LeaseGrant", "/v3/lease/grant";
+    LeaseRevoke: LeaseRevokeRequest => LeaseRevokeResponse, "/etcdserverpb.Lease/LeaseRevoke", "/v3/lease/revoke";
+    LeaseTimeToLive: LeaseTimeToLiveRequest => LeaseTimeToLiveResponse, "/etcdserverpb.Lease/LeaseTimeToLive", "/v3/lease/timetolive";
+    LeaseLeases: LeaseLeasesRequest => LeaseLeasesResponse, "/etcdserverpb.Lease/LeaseLeases", "/v3/lease/leases";
+    MemberAdd: MemberAddRequest => MemberAddResponse, "/etcdserverpb.Cluster/MemberAdd", "/v3/cluster/member/add";
+    MemberRemove: MemberRemoveRequest => MemberRemoveResponse, "/etcdserverpb.Cluster/MemberRemove", "/v3/cluster/member/remove";
+    MemberUpdate: MemberUpdateRequest => MemberUpdateResponse, "/etcdserverpb.Cluster/MemberUpdate", "/v3/cluster/member/update";
+    MemberList: MemberListRequest => MemberListResponse, "/etcdserverpb.Cluster/MemberList", "/v3/cluster/member/list";
+    MemberPromote: MemberPromoteRequest => MemberPromoteResponse, "/etcdserverpb.Cluster/MemberPromote", "/v3/cluster/member/promote";
+    Alarm: AlarmRequest => AlarmResponse, "/etcdserverpb.Maintenance/Alarm", "/v3/maintenance/alarm";
+    Status: StatusRequest => StatusResponse, "/etcdserverpb.Maintenance/Status", "/v3/maintenance/status";
+    Defragment: DefragmentRequest => DefragmentResponse, "/etcdserverpb.Maintenance/Defragment", "/v3/maintenance/defragment";
+    Hash: HashRequest => HashResponse, "/etcdserverpb.Maintenance/Hash", "/v3/maintenance/hash";
+    HashKv: HashKvRequest => HashKvResponse, "/etcdserverpb.Maintenance/HashKV", "/v3/maintenance/hashkv";
+    MoveLeader: MoveLeaderRequest => MoveLeaderResponse, "/etcdserverpb.Maintenance/MoveLeader", "/v3/maintenance/transfer-leadership";
+    Downgrade: DowngradeRequest => DowngradeResponse, "/etcdserverpb.Maintenance/Downgrade", "/v3/maintenance/downgrade";
+    AuthEnable: AuthEnableRequest => AuthEnableResponse, "/etcdserverpb.Auth/AuthEnable", "/v3/auth/enable";
+    AuthDisable: AuthDisableRequest => AuthDisableResponse, "/etcdserverpb.Auth/AuthDisable", "/v3/auth/disable";
+    AuthStatus: AuthStatusRequest => AuthStatusResponse, "/etcdserverpb.Auth/AuthStatus", "/v3/auth/status";
+    Authenticate: AuthenticateRequest => AuthenticateResponse, "/etcdserverpb.Auth/Authenticate", "/v3/auth/authenticate";
+    UserAdd: AuthUserAddRequest => AuthUserAddResponse, "/etcdserverpb.Auth/UserAdd", "/v3/auth/user/add";
+    UserGet: AuthUserGetRequest => AuthUserGetResponse, "/etcdserverpb.Auth/UserGet", "/v3/auth/user/get";
+    UserList: AuthUserListRequest => AuthUserListResponse, "/etcdserverpb.Auth/UserList", "/v3/auth/user/list";
+    UserDelete: AuthUserDeleteRequest => AuthUserDeleteResponse, "/etcdserverpb.Auth/UserDelete", "/v3/auth/user/delete";
+    UserChangePassword: AuthUserChangePasswordRequest => AuthUserChangePasswordResponse, "/etcdserverpb.Auth/UserChangePassword", "/v3/auth/user/changepw";
+    UserGrantRole: AuthUserGrantRoleRequest => AuthUserGrantRoleResponse, "/etcdserverpb.Auth/UserGrantRole", "/v3/auth/user/grant";
+    UserRevokeRole: AuthUserRevokeRoleRequest => AuthUserRevokeRoleResponse, "/etcdserverpb.Auth/UserRevokeRole", "/v3/auth/user/revoke";
+    RoleAdd: AuthRoleAddRequest => AuthRoleAddResponse, "/etcdserverpb.Auth/RoleAdd", "/v3/auth/role/add";
+    RoleGet: AuthRoleGetRequest => AuthRoleGetResponse, "/etcdserverpb.Auth/RoleGet", "/v3/auth/role/get";
+    RoleList: AuthRoleListRequest => AuthRoleListResponse, "/etcdserverpb.Auth/RoleList", "/v3/auth/role/list";
+    RoleDelete: AuthRoleDeleteRequest => AuthRoleDeleteResponse, "/etcdserverpb.Auth/RoleDelete", "/v3/auth/role/delete";
+    RoleGrantPermission: AuthRoleGrantPermissionRequest => AuthRoleGrantPermissionResponse, "/etcdserverpb.Auth/RoleGrantPermission", "/v3/auth/role/grant";
+    RoleRevokePermission: AuthRoleRevokePermissionRequest => AuthRoleRevokePermissionResponse, "/etcdserverpb.Auth/RoleRevokePermission", "/v3/auth/role/revoke";
+    Lock: LockRequest => LockResponse, "/v3lockpb.Lock/Lock", "/v3/lock/lock";
+    Unlock: UnlockRequest => UnlockResponse, "/v3lockpb.Lock/Unlock", "/v3/lock/unlock";
+    Campaign: CampaignRequest => CampaignResponse, "/v3electionpb.Election/Campaign", "/v3/election/campaign";
+    Proclaim: ProclaimRequest => ProclaimResponse, "/v3electionpb.Election/Proclaim", "/v3/election/proclaim";
+    Leader: LeaderRequest => LeaderResponse, "/v3electionpb.Election/Leader", "/v3/election/leader";
+    Resign: ResignRequest => ResignResponse, "/v3electionpb.Election/Resign", "/v3/election/resign";
+    HealthCheck: HealthCheckRequest => HealthCheckResponse, "/grpc.health.v1.Health/Check", "";
 }
 
 impl Op {

@@ -15,6 +15,8 @@ pub struct Pair {
     pub ours: Side,
     /// Answers compared so far.
     pub compared: usize,
+    /// The last answer that `both` got from etcd.
+    pub answer: Answer,
 }
 
 pub struct Side {
@@ -31,7 +33,7 @@ impl Pair {
         let etcd = testkit::etcd_or_skip("etcd")?;
         let etcd = Side::of(Server::start(&etcd, flags));
         let ours = Side::of(Server::start(&testkit::althing(), flags));
-        Some(Pair { etcd, ours, compared: 0 })
+        Some(Pair { etcd, ours, compared: 0, answer: Ok(Bytes::new()) })
     }
 
     /// Sends the request to both and returns what both answered; differences end the test.
@@ -47,9 +49,9 @@ impl Pair {
         // Both work at the same time.
         let asked_etcd = self.etcd.begin(op);
         let asked_ours = self.ours.begin(op);
-        let theirs = self.etcd.grpc.finish(asked_etcd);
+        self.answer = self.etcd.grpc.finish(asked_etcd);
         let ours = self.ours.grpc.finish(asked_ours);
-        (self.etcd.rendered(op, &theirs), self.ours.rendered(op, &ours))
+        (self.etcd.rendered(op, &self.answer), self.ours.rendered(op, &ours))
     }
 
     /// A unary call of any bytes to any path, with metadata; statuses must agree, messages need
@@ -60,14 +62,16 @@ impl Pair {
             let answer = side.grpc.call_bytes(path, metadata, Bytes::copy_from_slice(request));
             match answer {
                 Ok(_) => "ok".to_string(),
-                Err(status) => format!("error {}: {}", status.code, side.anonymous(&status.message)),
+                Err(status) => {
+                    format!("error {}: {}", status.code, side.anonymous(&status.message))
+                }
             }
         });
         assert_eq!(statuses[0], statuses[1], "{path} {metadata:?} (etcd left, ours right)");
         std::mem::take(&mut statuses[1])
     }
 
-    /// The same HTTP request to both.
+    /// The same HTTP request to both. `MEMBER` in the body is the member's id.
     pub fn http(
         &mut self,
         method: &str,
@@ -75,9 +79,21 @@ impl Pair {
         headers: &[(&str, &str)],
         body: &str,
     ) -> [HttpReply; 2] {
+        let bodies = [&self.etcd, &self.ours].map(|side| side.addressed(body));
+        self.http_each(method, target, headers, bodies)
+    }
+
+    /// The same HTTP request with a body for each.
+    pub fn http_each(
+        &mut self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        bodies: [String; 2],
+    ) -> [HttpReply; 2] {
         self.compared += 1;
-        [&self.etcd, &self.ours].map(|side| {
-            let body = side.addressed(body);
+        let [theirs, ours] = bodies;
+        [(&self.etcd, theirs), (&self.ours, ours)].map(|(side, body)| {
             http(&side.server.endpoint(), method, target, headers, body.as_bytes(), STREAM_QUIET)
         })
     }
@@ -125,9 +141,12 @@ impl Side {
 }
 
 fn without_size(line: &str) -> String {
-    const SIZES: [&str; 5] = ["raft_term", "raft_index", "raft_applied_index", "db_size", "db_size_in_use"];
+    const SIZES: [&str; 5] =
+        ["raft_term", "raft_index", "raft_applied_index", "db_size", "db_size_in_use"];
     match line.split_once(": ") {
-        Some((name, value)) if SIZES.contains(&name.trim()) && value != "0," => format!("{name}: N,"),
+        Some((name, value)) if SIZES.contains(&name.trim()) && value != "0," => {
+            format!("{name}: N,")
+        }
         _ => line.to_string(),
     }
 }
