@@ -235,6 +235,7 @@ impl Connection {
     pub fn remove(&mut self, id: u32) -> Option<Stream> {
         let stream = self.streams.remove(&id)?;
         self.partial_bytes -= stream.deframer.partial_bytes();
+        self.link.queued -= stream.queued;
         Some(stream)
     }
 

@@ -128,6 +128,16 @@ impl Connection {
         self.output_len() > OUTPUT_BYTES_MAX
     }
 
+    /// Whether answers for this peer pile up here. Unlike with a congested socket reading must go
+    /// on: it may be our turn only when the peer has made room in its windows.
+    pub fn is_behind(&mut self) -> bool {
+        let queued = match &self.protocol {
+            Protocol::Grpc { link, .. } => link.pending_all(),
+            Protocol::Unknown | Protocol::Http(_) => 0,
+        };
+        queued + self.output_len() > OUTPUT_BYTES_MAX
+    }
+
     /// Writes as much as the socket takes.
     pub fn flush(&mut self) -> io::Result<()> {
         let output = match &mut self.protocol {

@@ -101,6 +101,8 @@ pub struct Desk {
     pub(super) next_token: u64,
     /// Reads that wait for the store to reach an index, in the order of the index.
     pub(super) reads: VecDeque<(u64, CallId, Deferred)>,
+    /// Reads of callers that have not yet taken what they asked for before.
+    pub(super) parked: Vec<(CallId, Deferred)>,
     /// Permissions to send more of a stream, given back when its peer has taken enough.
     pub(super) held_back: Vec<(CallId, tokio::sync::OwnedSemaphorePermit)>,
     pub(super) watches: Watches,
@@ -136,6 +138,7 @@ impl Desk {
             asked: FxHashMap::default(),
             next_token: 0,
             reads: VecDeque::new(),
+            parked: Vec::new(),
             held_back: Vec::new(),
             watches: Watches::new(config.watch, config.revision),
             streams: FxHashMap::default(),
@@ -178,6 +181,7 @@ impl Desk {
             }
             self.read_letters();
             self.run_ready_reads();
+            self.run_parked_reads();
             self.let_streams_go_on();
             self.step_watches();
             if self.now_ms >= next_tick {
@@ -196,8 +200,8 @@ impl Desk {
     }
 
     /// Whether there is something to do without anything new happening.
-    fn has_work(&self) -> bool {
-        self.catching_up || !self.dirty.is_empty()
+    fn has_work(&mut self) -> bool {
+        self.catching_up || !self.dirty.is_empty() || self.can_run_parked()
     }
 
     fn is_idle(&self) -> bool {

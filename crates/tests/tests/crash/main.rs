@@ -18,8 +18,7 @@ use round::Run;
 /// Snapshots and the removal of old log segments happen all the time.
 #[test]
 fn with_frequent_snapshots() {
-    Run::new("frequent", &["--snapshot-count=10", "--snapshot-catchup-entries=5"])
-        .play();
+    Run::new("frequent", &["--snapshot-count=10", "--snapshot-catchup-entries=5"]).play();
 }
 
 /// Commits of the engine are rare, so that a restart finds much in the log.
