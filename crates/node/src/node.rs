@@ -355,11 +355,9 @@ impl Node {
     /// A leader begins its work when its own first entry is applied: before that it may not know
     /// all that its predecessors committed.
     fn begin_leading_when_applied(&mut self, now: Now, effects: &mut Effects) {
-        if self.leading || !self.raft.committed_in_term() {
-            return;
-        }
         let status = self.raft.status();
-        if status.applied < status.commit {
+        let leads = status.role == Role::Leader;
+        if self.leading || !leads || self.raft.term_at(status.applied) != Some(status.term) {
             return;
         }
         self.leading = true;
