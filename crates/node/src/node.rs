@@ -177,8 +177,14 @@ pub struct Effects {
 enum Errand {
     Publish,
     ClusterVersion,
-    Compaction { revision: i64 },
+    Compaction {
+        revision: i64,
+    },
     Lease,
+    /// A lease is to be renewed, so what its checkpoint says is left must no longer count.
+    ClearCheckpoint {
+        lease: i64,
+    },
 }
 
 pub struct Node {
@@ -194,8 +200,10 @@ pub struct Node {
     leading: bool,
     revision: i64,
     reads: Vec<Asker>,
-    /// Renewals of leases that are just being revoked: answered when they are gone.
-    endings: Vec<(Asker, i64)>,
+    /// Questions about a lease that wait for a leader who counts.
+    early: Vec<(Asker, Question)>,
+    /// Renewals that wait until their lease is gone, or its checkpoint cleared.
+    renewals: Vec<(Asker, i64)>,
     wishes: Vec<Wish>,
 }
 
@@ -228,7 +236,8 @@ impl Node {
             leading: false,
             revision,
             reads: Vec::new(),
-            endings: Vec::new(),
+            early: Vec::new(),
+            renewals: Vec::new(),
             wishes: Vec::new(),
         })
     }
@@ -289,7 +298,7 @@ impl Node {
                     self.raft.compact(index);
                 }
                 self.campaign_if_alone();
-                self.begin_leading_when_applied(now);
+                self.begin_leading_when_applied(now, effects);
             }
             Event::Settled { id, done } => self.settle(now, id, done, effects),
             Event::Asked { asker, question } => self.answer(now, asker, question, effects),
@@ -321,6 +330,8 @@ impl Node {
         if self.raft.status().role != Role::Leader && self.leading {
             self.leading = false;
             self.leases.follow();
+            let waited = self.renewals.drain(..);
+            self.early.extend(waited.map(|(asker, lease)| (asker, Question::Renew { lease })));
         }
         self.leases.tick(now, &mut self.wishes);
         if let Some(revision) = self.compactor.tick(now, self.revision, self.leading) {
@@ -343,18 +354,19 @@ impl Node {
 
     /// A leader begins its work when its own first entry is applied: before that it may not know
     /// all that its predecessors committed.
-    fn begin_leading_when_applied(&mut self, now: Now) {
-        if self.leading || !self.raft.committed_in_term() {
-            return;
-        }
+    fn begin_leading_when_applied(&mut self, now: Now, effects: &mut Effects) {
         let status = self.raft.status();
-        if status.applied < status.commit {
+        let leads = status.role == Role::Leader;
+        if self.leading || !leads || self.raft.term_at(status.applied) != Some(status.term) {
             return;
         }
         self.leading = true;
         self.leases.lead(now);
         self.publish(now);
         self.raise_cluster_version(now);
+        for (asker, question) in std::mem::take(&mut self.early) {
+            self.answer(now, asker, question, effects);
+        }
     }
 
     fn publish(&mut self, now: Now) {
@@ -386,8 +398,7 @@ impl Node {
             Fact::LeaseRevoked { lease } => {
                 self.leases.revoked(lease);
                 self.leases.propose_revokes(now, &mut self.wishes);
-                let waited = self.endings.extract_if(.., |(_, ending)| *ending == lease);
-                effects.answers.extend(waited.map(|(asker, _)| (asker, Answer::NoLease)));
+                self.renew_again(now, lease, effects);
             }
             Fact::LeaseCheckpointed { lease, remaining } => {
                 self.leases.checkpointed(lease, remaining);
@@ -400,16 +411,26 @@ impl Node {
     }
 
     fn answer(&mut self, now: Now, asker: Asker, question: Question, effects: &mut Effects) {
+        let of_time = matches!(question, Question::Renew { .. } | Question::TimeToLive { .. });
+        if of_time && !self.leading {
+            self.early.push((asker, question));
+            return;
+        }
         let answer = match question {
             Question::Read => {
                 self.reads.push(asker);
                 return;
             }
-            Question::Renew { lease } => match self.leases.renew(now, lease, &mut self.wishes) {
+            Question::Renew { lease } => match self.leases.renew(now, lease) {
                 Renewal::Renewed { ttl } => Answer::Renewed { ttl },
                 Renewal::Gone => Answer::NoLease,
                 Renewal::Ending => {
-                    self.endings.push((asker, lease));
+                    self.renewals.push((asker, lease));
+                    return;
+                }
+                Renewal::Checkpointed => {
+                    self.renewals.push((asker, lease));
+                    self.clear_checkpoint(now, lease);
                     return;
                 }
             },
@@ -420,6 +441,27 @@ impl Node {
             Question::Leases => Answer::Leases(self.leases.by_remaining_time()),
         };
         effects.answers.push((asker, answer));
+    }
+
+    /// Something has become of a lease: whoever waits to renew it may ask again.
+    fn renew_again(&mut self, now: Now, lease: i64, effects: &mut Effects) {
+        let waited: Vec<_> = self.renewals.extract_if(.., |(_, of)| *of == lease).collect();
+        for (asker, lease) in waited {
+            self.answer(now, asker, Question::Renew { lease }, effects);
+        }
+    }
+
+    /// Whoever renews is answered when this is applied: a crash right after the answer must not
+    /// bring the checkpoint back.
+    fn clear_checkpoint(&mut self, now: Now, lease: i64) {
+        let errand = Errand::ClearCheckpoint { lease };
+        if self.errands.values().any(|(other, _)| *other == errand) {
+            return;
+        }
+        let cleared = LeaseCheckpoint { id: lease, remaining_ttl: 0 };
+        self.run_errand(now, errand, |entry| {
+            entry.lease_checkpoint = Some(LeaseCheckpointRequest { checkpoints: vec![cleared] });
+        });
     }
 
     fn settle(&mut self, now: Now, id: u64, done: bool, effects: &mut Effects) {
@@ -442,6 +484,7 @@ impl Node {
             }
             // The next scan proposes again what is still due.
             (Errand::Lease, _) => {}
+            (Errand::ClearCheckpoint { lease }, _) => self.renew_again(now, lease, effects),
         }
     }
 
