@@ -132,6 +132,8 @@ pub enum Fact {
     /// A change of members went through the log. One that the store refused has node id 0.
     ConfChange(ConfChange),
     ClusterVersion(String),
+    /// The cluster is to go back to this version; `None`: it is not.
+    Downgrade { target: Option<String> },
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -196,6 +198,8 @@ pub struct Node {
     errands: BTreeMap<u64, (Errand, Now)>,
     published: bool,
     cluster_version: Option<String>,
+    /// The version that the cluster was told to go back to.
+    downgrade: Option<String>,
     /// Whether the store has applied this leader's first entry: from then on it counts leases.
     leading: bool,
     revision: i64,
@@ -233,6 +237,7 @@ impl Node {
             errands: BTreeMap::new(),
             published: false,
             cluster_version,
+            downgrade: None,
             leading: false,
             revision,
             reads: Vec::new(),
@@ -240,6 +245,11 @@ impl Node {
             renewals: Vec::new(),
             wishes: Vec::new(),
         })
+    }
+
+    /// A downgrade that was under way when the store was opened.
+    pub fn restore_downgrade(&mut self, target: String) {
+        self.downgrade = Some(target);
     }
 
     /// A lease that was there when the store was opened. Its time starts when somebody leads.
@@ -363,7 +373,7 @@ impl Node {
         self.leading = true;
         self.leases.lead(now);
         self.publish(now);
-        self.raise_cluster_version(now);
+        self.agree_on_version(now);
         for (asker, question) in std::mem::take(&mut self.early) {
             self.answer(now, asker, question, effects);
         }
@@ -383,9 +393,11 @@ impl Node {
         });
     }
 
-    fn raise_cluster_version(&mut self, now: Now) {
-        if self.cluster_version.as_ref() != Some(&self.config.cluster_version) {
-            let request = ClusterVersionSetRequest { ver: self.config.cluster_version.clone() };
+    /// A leader brings the cluster to its own version, or to the one it was told to go back to.
+    fn agree_on_version(&mut self, now: Now) {
+        let wanted = self.downgrade.as_ref().unwrap_or(&self.config.cluster_version);
+        if self.leading && self.cluster_version.as_ref() != Some(wanted) {
+            let request = ClusterVersionSetRequest { ver: wanted.clone() };
             self.run_errand(now, Errand::ClusterVersion, |entry| {
                 entry.cluster_version_set = Some(request);
             });
@@ -407,6 +419,10 @@ impl Node {
                 self.raft.apply_conf_change(&change);
             }
             Fact::ClusterVersion(version) => self.cluster_version = Some(version),
+            Fact::Downgrade { target } => {
+                self.downgrade = target;
+                self.agree_on_version(now);
+            }
         }
     }
 
@@ -473,7 +489,7 @@ impl Node {
             }
             (Errand::Publish, false) => self.publish(now),
             (Errand::ClusterVersion, true) => effects.notices.push(Notice::SettingClusterVersion),
-            (Errand::ClusterVersion, false) => self.raise_cluster_version(now),
+            (Errand::ClusterVersion, false) => self.agree_on_version(now),
             (Errand::Compaction { revision }, true) => {
                 self.compactor.done(revision);
                 effects.notices.push(Notice::Compacted { revision });

@@ -182,8 +182,8 @@ impl Applier {
             Effect::CompactionScheduled { revision } => {
                 (self.happened)(Happening::CompactionScheduled { revision });
             }
-            Effect::DowngradeSet
-            | Effect::MemberAttributesSet { .. }
+            Effect::DowngradeSet { target } => facts.push(Fact::Downgrade { target }),
+            Effect::MemberAttributesSet { .. }
             | Effect::AuthChanged
             | Effect::TokenAssigned { .. } => {}
         }

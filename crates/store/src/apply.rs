@@ -243,7 +243,9 @@ impl Store {
                 .set_attributes(engine, request)
                 .map(|set| with(set.then_some(Effect::MemberAttributesSet { id })))
         } else if let Some(request) = &request.downgrade_info_set {
-            cluster.set_downgrade(engine, request).map(|()| with(Some(Effect::DowngradeSet)))
+            let target = request.enabled.then(|| request.ver.clone());
+            let effect = Effect::DowngradeSet { target };
+            cluster.set_downgrade(engine, request).map(|()| with(Some(effect)))
         } else if request.downgrade_version_test.is_some() {
             Ok(Outcome::default())
         } else {
