@@ -133,7 +133,9 @@ pub enum Fact {
     ConfChange(ConfChange),
     ClusterVersion(String),
     /// The cluster is to go back to this version; `None`: it is not.
-    Downgrade { target: Option<String> },
+    Downgrade {
+        target: Option<String>,
+    },
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
