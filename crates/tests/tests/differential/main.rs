@@ -11,4 +11,5 @@ mod op;
 mod pair;
 mod random;
 mod refusals;
+mod stories;
 mod watching;
