@@ -4,3 +4,4 @@
 //! - `etcdctl`: every command group of the real etcdctl, against both, and what it shows compared.
 //! - `crash`: kill -9 in a loop under load; whatever was acknowledged is there afterwards.
 //! - `faults`: what the world can do to a server: damaged files, full disks, hostile connections.
+//! - `survives`: requests that a real etcd dies of.

@@ -11,4 +11,6 @@ mod op;
 mod pair;
 mod random;
 mod refusals;
+mod restart;
+mod stories;
 mod watching;
