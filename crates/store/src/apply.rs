@@ -43,7 +43,7 @@ impl Store {
             EntryKind::Normal if entry.data.is_empty() => (0, Ok(Outcome::default())),
             EntryKind::Normal => match decode(&entry.data) {
                 Ok(request) => (request_id(&request), self.apply_request(&request)),
-                Err(error) => (0, Err(error.into())),
+                Err(error) => (wire::request_id(&entry.data), Err(error.into())),
             },
             EntryKind::ConfChange => match ConfChange::decode(&entry.data) {
                 Ok(change) => (change.id, self.apply_conf_change(&change)),
