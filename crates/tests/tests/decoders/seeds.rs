@@ -166,16 +166,17 @@ fn op(request: Request) -> pb::RequestOp {
 fn logs() -> Seeds {
     let path = "../store/tests/fixtures/etcd-3.6.14.entries";
     let mut log = Vec::new();
+    let grant = pb::InternalRaftRequest {
+        lease_grant: Some(pb::LeaseGrantRequest { id: -7, ttl: 60 }),
+        ..pb::InternalRaftRequest::default()
+    };
+    put_entry(&mut log, EntryKind::Normal, grant.encode_to_vec());
     for (field, (_, _, request)) in [4, 3, 6].into_iter().zip(requests()) {
         let mut data = Vec::new();
         raftpb::codec::put_bytes(&mut data, field, &request);
         put_entry(&mut log, EntryKind::Normal, data);
     }
     let requests = [
-        pb::InternalRaftRequest {
-            lease_grant: Some(pb::LeaseGrantRequest { id: -7, ttl: i64::MAX }),
-            ..pb::InternalRaftRequest::default()
-        },
         pb::InternalRaftRequest {
             compaction: Some(pb::CompactionRequest { revision: 2, physical: true }),
             ..pb::InternalRaftRequest::default()
