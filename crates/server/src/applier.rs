@@ -131,8 +131,11 @@ impl Applier {
         }
         // The replica hears of the facts before anybody is answered: whoever has been granted a
         // lease may renew it at once, and must not be told that there is none.
-        let errands =
-            errands.into_iter().map(|s| Event::Settled { id: s.id, done: s.result.is_ok() });
+        let errands = errands.into_iter().map(|s| Event::Settled {
+            id: s.id,
+            // Somebody else compacted first, and further: that is as good.
+            done: s.result.as_ref().err().is_none_or(|error| *error == api::Error::COMPACTED),
+        });
         self.replica
             .send_all([Event::Applied { index, revision, facts }].into_iter().chain(errands));
         self.pulse.set_applied(index, term);
@@ -179,8 +182,8 @@ impl Applier {
             Effect::CompactionScheduled { revision } => {
                 (self.happened)(Happening::CompactionScheduled { revision });
             }
-            Effect::DowngradeSet
-            | Effect::MemberAttributesSet { .. }
+            Effect::DowngradeSet { target } => facts.push(Fact::Downgrade { target }),
+            Effect::MemberAttributesSet { .. }
             | Effect::AuthChanged
             | Effect::TokenAssigned { .. } => {}
         }

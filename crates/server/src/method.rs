@@ -533,12 +533,12 @@ pub static METHODS: &[Info] = &[
 
 /// What gRPC tells a caller whose path leads nowhere.
 pub fn unknown(path: &str) -> api::Error {
-    let mut parts = path.trim_start_matches('/').rsplitn(2, '/');
-    let (method, service) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-    let known = METHODS.iter().any(|info| info.service() == service);
-    let text = match (path.contains('/'), known) {
-        (_, true) => format!("unknown method {method} for service {service}"),
-        (_, false) => format!("unknown service {service}"),
+    let text = match path.strip_prefix('/').unwrap_or(path).rsplit_once('/') {
+        None => format!("malformed method name: {path:?}"),
+        Some((service, method)) if METHODS.iter().any(|info| info.service() == service) => {
+            format!("unknown method {method} for service {service}")
+        }
+        Some((service, _)) => format!("unknown service {service}"),
     };
     api::Error::with_text(api::Code::Unimplemented, text)
 }
@@ -566,5 +566,7 @@ mod tests {
             "unknown method Nope for service etcdserverpb.KV"
         );
         assert_eq!(text("/no.Such/Thing"), "unknown service no.Such");
+        assert_eq!(text("/Range"), "malformed method name: \"/Range\"");
+        assert_eq!(text("//Range"), "unknown service ");
     }
 }

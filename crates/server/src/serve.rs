@@ -175,6 +175,9 @@ impl Member {
         let mut node =
             Node::new(node_config, origin, Now(0), view.cluster_version(), view.revision())
                 .map_err(|error| error.to_string())?;
+        if view.downgrade().enabled {
+            node.restore_downgrade(view.downgrade().target_version);
+        }
         for lease in view.leases() {
             node.restore_lease(Now(0), lease.id, lease.ttl, lease.remaining);
         }

@@ -35,7 +35,8 @@ struct Compaction {
     /// Those of them that the previous compaction had kept, which the hash leaves out. An ordered
     /// set, because it grows without ever stopping to sort or to move everything.
     passed: BTreeSet<Revision>,
-    /// Some key keeps a revision. If none does, the hash covers dead rows too, as etcd's does.
+    /// Some key keeps a revision, if only a tombstone. If none does, the hash covers dead rows
+    /// too, as etcd's does.
     keeps_any: bool,
 }
 
@@ -102,7 +103,7 @@ impl Compaction {
                     self.revision,
                     keys_max,
                     &mut self.dead,
-                    |kept| *keeps_any |= kept.is_some(),
+                    |kept| *keeps_any |= kept,
                 );
                 let dead = self.dead[dead_before..].iter();
                 self.passed.extend(dead.filter(|dead| dead.main <= self.previous));

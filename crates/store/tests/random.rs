@@ -148,7 +148,7 @@ impl Run {
             assert_eq!(result, Err(api::Error::FUTURE_REVISION));
         } else {
             assert!(result.is_ok());
-            let (hash, previous) = (self.model.hash_kv(revision), self.model.compacted);
+            let (hash, previous) = (self.model.compaction_hash(revision), self.model.compacted);
             self.model.compact(revision);
             if self.random.random_bool(0.5) {
                 self.settle();

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use super::Error;
 use super::fan_out;
 use super::flags::{Flag, Flags, flag};
+use super::interrupt::clean_up_on_interrupt;
 use super::load::{self, Outcome, Stop};
 use super::process;
 use super::report::megabytes;
@@ -87,6 +88,7 @@ pub fn run(flags: &Flags) -> Result<bool, Error> {
         eprintln!("this is a debug build, and its figures say nothing; use cargo run --release");
     }
     let scratch = scratch_dir(flags.text("dir"))?;
+    clean_up_on_interrupt(scratch.path().to_path_buf());
     if wanted(Part::Speed) {
         let mut servers = comparison.start(&scratch.path().join("speed"))?;
         comparison.speed(&mut servers)?;

@@ -20,6 +20,7 @@ mod error;
 mod fan_out;
 mod flags;
 mod histogram;
+mod interrupt;
 mod line;
 mod load;
 mod process;

@@ -14,6 +14,7 @@ use api::etcdserverpb::{RangeRequest, RangeResponse};
 
 use super::Error;
 use super::call;
+use super::interrupt;
 use super::requests::RANGE;
 
 /// How long a server may take to start or to stop.
@@ -164,6 +165,7 @@ fn spawn(
         command.pre_exec(|| {
             // A server must not outlive a comparison that is killed.
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            interrupt::unblock();
             Ok(())
         });
     }

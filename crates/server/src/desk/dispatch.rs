@@ -84,7 +84,10 @@ impl Desk {
         let streams = method.info().shape != Shape::Unary;
         metrics.server.client_requests.count(metadata.api_version.as_deref(), streams);
         self.insert_call(id, call);
-        if metadata.api_version_invalid {
+        if metadata.timeout.is_some_and(|timeout| timeout < Duration::from_micros(1)) {
+            // Over before it began.
+            self.fail(id, Error::CONTEXT_DEADLINE_EXCEEDED);
+        } else if metadata.api_version_invalid {
             self.fail(id, Error::INVALID_CLIENT_API_VERSION);
         } else if metadata.needs_leader && self.shared.pulse.leader() == 0 {
             self.fail(id, Error::NO_LEADER);

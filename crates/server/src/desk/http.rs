@@ -240,7 +240,8 @@ impl HttpLane {
         // Only who asked for a page gets one to read.
         let (content_type, body) = match method {
             b"GET" | b"HEAD" => {
-                let shown = location.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&#34;");
+                let shown =
+                    location.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&#34;");
                 let page = format!("<a href=\"{shown}\">Temporary Redirect</a>.\n\n");
                 ("text/html; charset=utf-8", page)
             }

@@ -46,14 +46,13 @@ impl Office {
                 return Err(error.as_unknown());
             }
         }
-        let elected = tokio::select! {
+        tokio::select! {
             biased;
-            _ = cancelled => Err(Error::CONTEXT_CANCELED),
-            elected = self.wait_for_older(&prefix, leader.rev) => elected,
-        };
-        if let Err(error) = elected {
-            let _the_lease_will = self.resign_as(&leader).await;
-            return Err(error.as_unknown());
+            _ = cancelled => {
+                let _the_lease_will = self.resign_as(&leader).await;
+                return Err(Error::CONTEXT_CANCELED.as_unknown());
+            }
+            elected = self.wait_for_older(&prefix, leader.rev) => elected.map_err(Error::as_unknown)?,
         }
         let body = CampaignResponse { header: None, leader: Some(leader) }.encode_to_vec();
         Ok(self.with_header(revision, &body))

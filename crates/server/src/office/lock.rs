@@ -12,6 +12,17 @@ use bytes::Bytes;
 use prost::Message;
 use tokio::sync::oneshot;
 
+/// Where in the queue a contender stands.
+enum Place {
+    First {
+        revision: i64,
+    },
+    /// Its key was created at `mine`, and there are older ones.
+    Behind {
+        mine: i64,
+    },
+}
+
 impl Office {
     /// Joins the queue and answers when all before are gone.
     pub(super) async fn lock(
@@ -23,10 +34,12 @@ impl Office {
         let lease = self.contender_lease(request.lease).await.map_err(Error::as_unknown)?;
         let prefix = prefix_of(&request.name);
         let key = contender_key(&prefix, lease);
+        // Refused here, nothing has changed: a lock that this lease holds already stays held.
+        let place = self.join(&prefix, &key, lease).await.map_err(Error::as_unknown)?;
         let held = tokio::select! {
             biased;
             _ = cancelled => Err(Error::CONTEXT_CANCELED),
-            held = self.join(&prefix, &key, lease) => held,
+            held = self.await_turn(&prefix, &key, place) => held,
         };
         match held {
             Ok(revision) => {
@@ -41,7 +54,7 @@ impl Office {
         }
     }
 
-    async fn join(&self, prefix: &Bytes, key: &Bytes, lease: i64) -> Result<i64, Error> {
+    async fn join(&self, prefix: &Bytes, key: &Bytes, lease: i64) -> Result<Place, Error> {
         let request = TxnRequest {
             compare: vec![created_at(key, 0)],
             success: vec![put_op(key, Bytes::new(), lease), range_op(oldest(prefix))],
@@ -53,9 +66,17 @@ impl Office {
             false => range_kv(&response, 0).map_or(0, |kv| kv.create_revision),
         };
         let holder = range_kv(&response, 1);
-        if holder.is_none_or(|holder| holder.create_revision == mine) {
-            return Ok(revision);
-        }
+        Ok(match holder.is_none_or(|holder| holder.create_revision == mine) {
+            true => Place::First { revision },
+            false => Place::Behind { mine },
+        })
+    }
+
+    async fn await_turn(&self, prefix: &Bytes, key: &Bytes, place: Place) -> Result<i64, Error> {
+        let mine = match place {
+            Place::First { revision } => return Ok(revision),
+            Place::Behind { mine } => mine,
+        };
         self.wait_for_older(prefix, mine).await?;
         let (own, revision) = self.range(&key_request(key)).await?;
         if own.kvs.is_empty() {

@@ -195,6 +195,17 @@ impl History {
         }
     }
 
+    /// Its oldest revision, which may be a tombstone, is not newer than `main`.
+    pub fn reaches_back_to(&self, main: i64) -> bool {
+        match self {
+            History::Once { .. } | History::Last(_) => self.at(main).is_some(),
+            History::Long(long) => {
+                let oldest = long.ended.first().unwrap_or(&long.alive);
+                oldest.revisions.first().is_some_and(|rev| rev.main <= main)
+            }
+        }
+    }
+
     /// The revision that HashKV at `main` counts as kept: the one that compaction to `main` would
     /// keep, tombstones left out.
     pub fn kept_at(&self, main: i64) -> Option<Rev> {

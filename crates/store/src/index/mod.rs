@@ -105,14 +105,15 @@ impl Index {
     }
 
     /// Compacts the next `keys_max` keys behind `after`, and puts the revisions nobody may ask for
-    /// any more into `dead`. Returns the key to go on behind, or `None` when all are done.
+    /// any more into `dead`; `kept` hears of each key whether one of its old revisions stays.
+    /// Returns the key to go on behind, or `None` when all are done.
     pub fn compact(
         &mut self,
         after: Option<&[u8]>,
         main: i64,
         keys_max: usize,
         dead: &mut Vec<Revision>,
-        mut kept: impl FnMut(Option<Rev>),
+        mut kept: impl FnMut(bool),
     ) -> Option<Box<[u8]>> {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut emptied = Vec::new();
@@ -122,8 +123,8 @@ impl Index {
             if looked == keys_max {
                 break;
             }
-            kept(history.kept_at(main));
             history.compact(main, dead);
+            kept(history.reaches_back_to(main));
             if history.is_empty() {
                 emptied.push(Box::<[u8]>::from(key.bytes()));
             }

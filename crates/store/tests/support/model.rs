@@ -244,6 +244,12 @@ impl Model {
 
     /// The rows that HashKV keeps, by the letter of its definition.
     pub fn kept(&self, at: i64) -> Vec<(i64, i64)> {
+        let kept = self.kept_by_compaction(at).into_iter().filter(|row| row.kv.is_some());
+        kept.map(|row| (row.main, row.sub)).collect()
+    }
+
+    /// The rows up to `at` that a compaction keeps: tombstones too.
+    fn kept_by_compaction(&self, at: i64) -> Vec<&Row> {
         let mut kept = Vec::new();
         let keys: BTreeSet<_> = self.rows.iter().map(|row| &row.key).collect();
         for key in keys {
@@ -258,15 +264,22 @@ impl Model {
             let ends_at = |life: &Vec<&Row>| life.last().expect("a tombstone").main;
             let life = (0..last).find(|life| ends_at(&lives[*life]) >= at).unwrap_or(last);
             let newest = lives[life].iter().rfind(|row| row.main <= at);
-            if let Some(row) = newest.filter(|row| row.kv.is_some()) {
-                kept.push((row.main, row.sub));
-            }
+            kept.extend(newest);
         }
         kept
     }
 
     pub fn hash_kv(&self, at: i64) -> u32 {
-        let kept = self.kept(at);
+        self.hash_rows(at, &self.kept(at))
+    }
+
+    /// What a compaction leaves behind as the hash of what there was.
+    pub fn compaction_hash(&self, at: i64) -> u32 {
+        let kept = self.kept_by_compaction(at).into_iter();
+        self.hash_rows(at, &kept.map(|row| (row.main, row.sub)).collect::<Vec<_>>())
+    }
+
+    fn hash_rows(&self, at: i64, kept: &[(i64, i64)]) -> u32 {
         let mut hashed = b"key".to_vec();
         for row in self.rows.iter().filter(|row| row.main <= at) {
             let old = row.main <= self.compacted;

@@ -126,6 +126,7 @@ fn comparable(side: &Side, reply: &HttpReply) -> String {
 fn tidy(value: &mut Value) {
     const SIZES: [&str; 7] =
         ["raft_term", "raftTerm", "raftIndex", "raftAppliedIndex", "dbSize", "dbSizeInUse", "hash"];
+    const UNORDERED: [&str; 4] = ["leases", "keys", "alarms", "errors"];
     match value {
         Value::Object(fields) => {
             if fields.get("code") == Some(&Value::from(3))

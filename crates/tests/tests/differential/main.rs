@@ -10,4 +10,7 @@ mod json;
 mod op;
 mod pair;
 mod random;
+mod refusals;
+mod restart;
+mod stories;
 mod watching;

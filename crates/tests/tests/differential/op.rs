@@ -149,7 +149,8 @@ fn tidy(op: &Op, reply: &mut Reply) {
         }
         (_, Reply::LeaseLeases(response)) => response.leases.sort_by_key(|lease| lease.id),
         (_, Reply::Alarm(response)) => response.alarms.sort_by_key(|a| (a.member_id, a.alarm)),
-        (_, Reply::Status(response)) => response.errors.sort(),
+        // The id of the member itself is longer than any other here.
+        (_, Reply::Status(response)) => response.errors.sort_by_key(|e| (e.len(), e.clone())),
         // It covers the member's own record, which differs.
         (_, Reply::Hash(response)) => response.hash = 0,
         _ => {}

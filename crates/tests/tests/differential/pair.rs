@@ -54,6 +54,15 @@ impl Pair {
         (self.etcd.rendered(op, &self.answer), self.ours.rendered(op, &ours))
     }
 
+    /// kill -9, and again.
+    pub fn restart(&mut self) {
+        for side in [&mut self.etcd, &mut self.ours] {
+            side.server.kill();
+            side.server.restart();
+            side.grpc = Grpc::connect(&side.server.endpoint());
+        }
+    }
+
     /// A unary call of any bytes to any path, with metadata; statuses must agree, messages need
     /// not mean anything here.
     pub fn same_status(&mut self, path: &str, metadata: &[(&str, &str)], request: &[u8]) -> String {

@@ -1,5 +1,7 @@
-use crate::stage::same_on_both;
+use crate::stage::{Stage, same_on_both};
 use serde_json::Value;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 #[test]
 fn endpoint_status() {
@@ -109,4 +111,39 @@ fn defrag_and_downgrade_and_version() {
         ctl.run("downgrade cancel");
         ctl.run("version");
     });
+}
+
+#[test]
+fn a_downgrade_is_enabled_and_cancelled() {
+    same_on_both(&[], |ctl| {
+        ctl.run("downgrade enable 3.5");
+        wait_for_version(ctl, "3.5.0");
+        ctl.run("downgrade validate 3.4");
+        ctl.run("downgrade cancel");
+        wait_for_version(ctl, "3.6.0");
+        ctl.run("downgrade cancel");
+    });
+}
+
+/// Both servers come to the version in their own time.
+fn wait_for_version(ctl: &mut Stage, version: &str) {
+    let wanted =
+        format!(r#"{{"etcdserver":"3.6.14","etcdcluster":"{version}","storage":"{version}"}}"#);
+    let began = Instant::now();
+    loop {
+        let page = testkit::http(
+            &ctl.server.endpoint(),
+            "GET",
+            "/version",
+            &[],
+            b"",
+            Duration::from_secs(5),
+        )
+        .text();
+        if page == wanted {
+            return ctl.write(&page);
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "it stays at {page}");
+        sleep(Duration::from_millis(100));
+    }
 }
