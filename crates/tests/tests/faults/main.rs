@@ -12,3 +12,4 @@ mod quota;
 mod races;
 mod requests;
 mod start;
+mod watchers;
