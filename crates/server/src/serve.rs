@@ -1,7 +1,7 @@
 //! Starting a member and stopping it.
 
 use crate::applier::{Applier, Happening, Pace};
-use crate::desk::{Desk, DeskConfig, Limits, Listener, Serves, Shared, WAKER};
+use crate::desk::{Desk, DeskConfig, Limits, Listener, Seats, Serves, Shared, WAKER};
 use crate::http::Policy;
 use crate::inbox::Inbox;
 use crate::keeper::{Errand, Keeper, KeeperDoor};
@@ -375,8 +375,8 @@ impl Member {
                     && !config.grpc_keepalive_timeout.is_zero())
                 .then_some((config.grpc_keepalive_interval, config.grpc_keepalive_timeout)),
                 slow_request: config.warning_unary_request_duration,
-                connections_max: connections_max.div_ceil(polls.len()),
             },
+            seats: Seats::new(connections_max),
             http: Policy {
                 cors: config.cors.clone(),
                 host_whitelist: config.host_whitelist.clone(),

@@ -2,6 +2,7 @@
 
 use super::call::{Call, CallId, Lane};
 use super::http::HttpLane;
+use super::seats::Seat;
 use bytes::BytesMut;
 use httpcore::Output;
 use httpcore::h2::{self, StreamId};
@@ -46,6 +47,7 @@ pub enum Socket {
 pub struct NewConnection {
     pub socket: Socket,
     pub serves: Serves,
+    pub seat: Option<Seat>,
 }
 
 pub enum Protocol {
@@ -61,6 +63,8 @@ pub enum Protocol {
 pub struct Connection {
     pub socket: Socket,
     pub serves: Serves,
+    /// Given back when the connection is gone.
+    pub _seat: Option<Seat>,
     pub generation: u32,
     pub protocol: Protocol,
     pub input: BytesMut,

@@ -25,6 +25,7 @@ mod kv;
 mod lease;
 mod maintenance;
 mod run;
+mod seats;
 mod upkeep;
 mod watching;
 
@@ -35,3 +36,4 @@ pub use header::Headers;
 pub use lease::put_message_tag;
 pub use maintenance::serving;
 pub use run::{Desk, DeskConfig, Limits, Shared, WAKER};
+pub use seats::Seats;

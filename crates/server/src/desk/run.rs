@@ -5,6 +5,7 @@ use super::connection::{Connection, Listener, NewConnection, Protocol, ReadOutco
 use super::header::Headers;
 use super::http::HttpLane;
 use super::kv::Deferred;
+use super::seats::Seats;
 use crate::inbox::Inbox;
 use crate::mail::{DeskBox, Letter, Settled};
 use crate::office::Office;
@@ -49,7 +50,6 @@ pub struct Limits {
     pub keepalive: Option<(Duration, Duration)>,
     /// A request that takes longer is worth a line in the log.
     pub slow_request: Duration,
-    pub connections_max: usize,
 }
 
 /// What all desks read and none changes.
@@ -61,6 +61,7 @@ pub struct Shared {
     pub metrics: Arc<Metrics>,
     pub transcoder: Transcoder,
     pub limits: Limits,
+    pub seats: Arc<Seats>,
     pub http: crate::http::Policy,
     pub cluster_id: u64,
     pub member_id: u64,
@@ -211,9 +212,17 @@ impl Desk {
     pub(super) fn accept(&mut self, listener: usize) {
         loop {
             let (listener, serves) = &self.listeners[listener];
+            // Those who look after the server get in even when clients have taken all seats.
+            let seat = match serves {
+                Serves::Metrics | Serves::Peers => None,
+                Serves::Everything | Serves::Grpc | Serves::Http => {
+                    let Some(seat) = self.shared.seats.take() else { return };
+                    Some(seat)
+                }
+            };
             match listener.accept() {
                 Ok(socket) => {
-                    let new = NewConnection { socket, serves: *serves };
+                    let new = NewConnection { socket, serves: *serves, seat };
                     // Connections are dealt out in turn.
                     self.next_desk = (self.next_desk + 1) % self.shared.desks.len();
                     if self.next_desk == self.number {
@@ -235,10 +244,10 @@ impl Desk {
     }
 
     fn begin(&mut self, new: NewConnection) {
-        if self.stopping.is_some() || self.connections.len() >= self.shared.limits.connections_max {
+        if self.stopping.is_some() {
             return;
         }
-        let NewConnection { mut socket, serves } = new;
+        let NewConnection { mut socket, serves, seat } = new;
         let entry = self.connections.vacant_entry();
         let token = Token(entry.key() + FIRST_CONNECTION);
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -251,6 +260,7 @@ impl Desk {
         entry.insert(Connection {
             socket,
             serves,
+            _seat: seat,
             generation: self.generation,
             protocol: Protocol::Unknown,
             input: BytesMut::new(),

@@ -12,29 +12,39 @@ use testkit::{Grpc, Stream};
 
 /// Keys of each kind that a writer uses again and again.
 const KEYS: u32 = 30;
-/// Now and then a value is large, so that segments fill up.
-const LARGE_BYTES: usize = 200_000;
+/// Some values are large, so that segments fill up.
+const LARGE_BYTES: usize = 700_000;
 /// A watcher that hears nothing for so long looks whether the connection still stands.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Who writes, and what.
+#[derive(Clone, Copy)]
+pub struct Writer {
+    pub number: u32,
+    pub round: u32,
+    pub seed: u64,
+    /// How many of a thousand writes are large.
+    pub large: u32,
+}
+
 /// Writes until the connection breaks. Values say who wrote them and when, so they are unique.
-pub fn write_until_broken(mut grpc: Grpc, writer: u32, round: u32, seed: u64) -> Vec<Attempt> {
+pub fn write_until_broken(mut grpc: Grpc, writer: Writer) -> Vec<Attempt> {
+    let Writer { number: writer, round, seed, large } = writer;
     let mut random = StdRng::seed_from_u64(seed);
     let mut attempts = Vec::new();
     for number in 0.. {
         let mut value = format!("{round}-{writer}-{number}");
         let slot = random.random_range(0..KEYS);
+        if random.random_ratio(large, 1000) {
+            value.push_str(&"x".repeat(LARGE_BYTES));
+        }
         let write = match random.random_range(0..100) {
             0..50 => Write::Put { key: format!("put/{writer}/{slot}"), value },
             50..85 => {
                 let keys = ["a", "b"].map(|half| format!("pair/{writer}/{slot}/{half}"));
                 Write::Pair { keys, value }
             }
-            85..98 => Write::Delete { key: format!("put/{writer}/{slot}") },
-            _ => {
-                value.push_str(&"x".repeat(LARGE_BYTES));
-                Write::Put { key: format!("large/{writer}"), value }
-            }
+            _ => Write::Delete { key: format!("put/{writer}/{slot}") },
         };
         match perform(&mut grpc, &write) {
             Some(Done::At(revision)) => attempts.push(Attempt { write, revision: Some(revision) }),

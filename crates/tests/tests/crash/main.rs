@@ -18,17 +18,25 @@ use round::Run;
 /// Snapshots and the removal of old log segments happen all the time.
 #[test]
 fn with_frequent_snapshots() {
-    Run::new("frequent", &["--snapshot-count=10", "--snapshot-catchup-entries=5"]).play();
+    let flags = ["--snapshot-count=10", "--snapshot-catchup-entries=5", "--max-wals=1"];
+    Run::new("frequent", &flags, 5).play();
 }
 
 /// Commits of the engine are rare, so that a restart finds much in the log.
 #[test]
 fn with_much_to_replay() {
-    Run::new("replay", &["--backend-batch-interval=10s", "--snapshot-count=1000"]).play();
+    Run::new("replay", &["--backend-batch-interval=10s", "--snapshot-count=1000"], 5).play();
+}
+
+/// Segments of the log and of the engine are filled, left behind and collected.
+#[test]
+fn with_full_segments() {
+    let flags = ["--snapshot-count=10", "--snapshot-catchup-entries=5", "--max-wals=2"];
+    Run::new("segments", &flags, 300).play();
 }
 
 /// What an operator gets who sets nothing.
 #[test]
 fn with_the_defaults() {
-    Run::new("defaults", &[]).play();
+    Run::new("defaults", &[], 5).play();
 }

@@ -1,7 +1,7 @@
 //! A run: load, crash, restart, judge, again.
 
 use crate::history::{self, Attempt, Changes};
-use crate::load;
+use crate::load::{self, Writer};
 use api::etcdserverpb::*;
 use prost::Message;
 use rand::rngs::StdRng;
@@ -15,14 +15,15 @@ use testkit::{Grpc, Server};
 
 const WRITERS: u32 = 4;
 /// The runs share the crashes that are asked for.
-const RUNS: u32 = 3;
-const CRASHES: u32 = 51;
+const RUNS: u32 = 4;
+const CRASHES: u32 = 52;
 /// Long enough for the slowest machine to deliver what is there already.
 const EVENTS_MAX: Duration = Duration::from_secs(30);
 
 pub struct Run {
     name: &'static str,
     flags: Vec<&'static str>,
+    large: u32,
     server: Server,
     random: StdRng,
     /// The last revision that was judged: all before it is known to be right.
@@ -35,13 +36,15 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn new(name: &'static str, flags: &[&'static str]) -> Run {
+    /// A server with these flags, and writers of whose writes so many in a thousand are large.
+    pub fn new(name: &'static str, flags: &[&'static str], large: u32) -> Run {
         let seed = std::env::var("ALTHING_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed: u64 = seed.unwrap_or_else(|| rand::rng().random_range(0..1_000_000));
         eprintln!("{name}: repeat with ALTHING_SEED={seed}");
         Run {
             name,
             flags: flags.to_vec(),
+            large,
             server: Server::start(&testkit::althing(), flags),
             random: StdRng::seed_from_u64(seed),
             revision: 1,
@@ -72,18 +75,17 @@ impl Run {
         let (from, to) = (self.compacted, self.revision - 1);
         let writers: Vec<Grpc> = (0..WRITERS).map(|_| connect()).collect();
         let (compactor, grantor, watcher) = (connect(), connect(), connect());
-        let server = &mut self.server;
+        let (server, large) = (&mut self.server, self.large);
         let (attempts, granted, seen) = scope(|threads| {
             let compactor =
                 threads.spawn(|| load::compact_until_broken(compactor, from, to, seeds[0]));
             let watcher = threads.spawn(|| load::watch_until_broken(watcher, first));
             let grantor = threads.spawn(|| load::grant_until_broken(grantor, round));
             let mut writing = Vec::new();
-            for (grpc, writer) in writers.into_iter().zip(1..) {
-                let seed = seeds[writer as usize];
-                writing.push(
-                    threads.spawn(move || load::write_until_broken(grpc, writer, round, seed)),
-                );
+            for (grpc, number) in writers.into_iter().zip(1..) {
+                let seed = seeds[number as usize];
+                let writer = Writer { number, round, seed, large };
+                writing.push(threads.spawn(move || load::write_until_broken(grpc, writer)));
             }
             sleep(load_for);
             if politely {

@@ -78,7 +78,6 @@ impl Stage {
     pub fn name_id(&mut self, id: u64, name: &str) {
         let hex = format!("{name}-x");
         self.name(&format!("{id:016x}"), &hex);
-        self.name(&format!("{id:16x}"), &hex);
         self.name(&format!("{id:x}"), &hex);
         self.name(&id.to_string(), name);
     }
@@ -154,7 +153,6 @@ impl Stage {
 
     /// Writes down how a running command ends, and what it still says.
     pub fn see_end(&mut self, mut running: Running) {
-        drop(running.stdin.take());
         let mut stderr = String::new();
         let mut pipe = running.child.stderr.take().expect("its errors are a pipe");
         pipe.read_to_string(&mut stderr).expect("it writes text");
@@ -171,6 +169,10 @@ impl Stage {
         let mut text = text.to_string();
         for (seen, name) in &self.names {
             text = text.replace(seen.as_str(), name);
+            // Short ids are filled up with blanks where they stand in a sentence.
+            while name.ends_with("-x") && text.contains(&format!("  {name}")) {
+                text = text.replace(&format!("  {name}"), &format!(" {name}"));
+            }
         }
         if !text.is_empty() {
             let end = if text.ends_with('\n') { "" } else { "\n" };

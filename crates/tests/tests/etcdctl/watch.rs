@@ -60,7 +60,10 @@ fn watch_interactive() {
         ctl.see(&watch, 3);
         ctl.run("del a");
         ctl.see(&watch, 3);
+        // What it does not understand it says on its standard error, and goes on.
         watch.tell("nonsense");
+        watch.tell("progress");
+        ctl.see(&watch, 2);
         watch.interrupt();
         ctl.see_end(watch);
     });

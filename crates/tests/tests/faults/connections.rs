@@ -1,7 +1,7 @@
 //! Connections that say nothing, half of something, or far too much.
 
 use crate::client::{assert_serves, put};
-use crate::process::Process;
+use crate::process::{Process, free_address};
 use api::etcdserverpb::RangeRequest;
 use prost::Message;
 use std::io::{Read, Write};
@@ -68,6 +68,36 @@ fn two_thousand_connections_that_do_nothing_cost_little() {
     assert_serves(&server.endpoint);
     drop(idle);
     assert_serves(&server.endpoint);
+}
+
+#[test]
+fn clients_beyond_the_limit_of_files_wait_for_their_turn() {
+    allow_many_files();
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let metrics = free_address();
+    let flag = format!("--listen-metrics-urls=http://{metrics}");
+    // 150 of them are for the server itself.
+    let server = Process::start_with_files(&dir.path().join("data"), 170, &[&flag]);
+    let mut seated: Vec<TcpStream> = (0..20).map(|_| connect(&server)).collect();
+    for socket in &mut seated {
+        assert!(is_answered(socket), "there are 20 seats");
+    }
+    let mut waiting = connect(&server);
+    waiting.set_read_timeout(Some(Duration::from_millis(300))).expect("it is not zero");
+    assert!(!is_answered(&mut waiting), "there is no seat for the next one");
+    let health = testkit::http(&metrics, "GET", "/health", &[], b"", Duration::from_secs(10));
+    assert_eq!(health.status, 200);
+    drop(seated);
+    waiting.set_read_timeout(Some(Duration::from_secs(10))).expect("it is not zero");
+    let mut answer = [0; 12];
+    waiting.read_exact(&mut answer).expect("its turn has come");
+    assert_eq!(&answer, b"HTTP/1.1 200");
+}
+
+/// Asks for the version and says whether an answer comes while the socket's patience lasts.
+fn is_answered(socket: &mut TcpStream) -> bool {
+    socket.write_all(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n").expect("the system takes it");
+    socket.read(&mut [0; 1024]).is_ok_and(|read| read > 0)
 }
 
 #[test]

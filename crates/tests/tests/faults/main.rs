@@ -9,5 +9,7 @@ mod full_disk;
 mod listeners;
 mod process;
 mod quota;
+mod races;
 mod requests;
 mod start;
+mod watchers;

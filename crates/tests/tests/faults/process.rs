@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
@@ -17,8 +18,25 @@ pub struct Process {
 }
 
 impl Process {
+    /// Starts it so that it may have only so many files open, and waits until it serves.
+    pub fn start_with_files(data: &Path, files: u32, flags: &[&str]) -> Process {
+        let limited = data.with_extension("sh");
+        let althing = testkit::althing();
+        let script = format!("#!/bin/sh\nulimit -n {files}\nexec {} \"$@\"\n", althing.display());
+        std::fs::write(&limited, script).expect("the temporary directory is writable");
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&limited, executable).expect("the file is ours");
+        let mut process = Process::spawn_binary(&limited, data, flags);
+        process.wait_for_log("ready to serve client requests");
+        process
+    }
+
     /// Starts Althing on a data directory and on ports that nobody uses.
     pub fn spawn(data: &Path, flags: &[&str]) -> Process {
+        Process::spawn_binary(&testkit::althing(), data, flags)
+    }
+
+    fn spawn_binary(binary: &Path, data: &Path, flags: &[&str]) -> Process {
         let client = free_address();
         let mut all = vec![
             format!("--listen-client-urls=http://{client}"),
@@ -27,7 +45,7 @@ impl Process {
         ];
         // Later flags win.
         all.extend(flags.iter().map(|flag| (*flag).to_string()));
-        let mut process = Process::spawn_with(&testkit::althing(), data, &all);
+        let mut process = Process::spawn_with(binary, data, &all);
         process.endpoint = client;
         process
     }
