@@ -12,10 +12,10 @@ use disk::{Disk, RealDisk};
 use engine::{Engine, LogEngine};
 use node::Origin;
 use raft::Restored;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::Store;
-use wal::{Metadata, SnapshotMark, Wal};
+use wal::{Metadata, Recovered, SnapshotMark, Wal};
 
 /// Why a member cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -99,13 +99,58 @@ pub fn open(config: &Config, logger: &Logger) -> Result<Opened, OpenError> {
             .is_enabled(config::Gate::LeaseCheckpointPersist),
         max_learners: usize::try_from(config.max_learners).unwrap_or(0),
     };
-    let store = Store::open(engine.clone(), store_config)?;
+    // The log is read while the store rebuilds its index: both take a while.
+    let applied = engine.last_commit().index;
+    let (store, log) = std::thread::scope(|threads| {
+        let log = threads.spawn(|| {
+            let places = (wal_dir.as_path(), store_dir.as_path());
+            has_log.then(|| open_log(&disk, places, applied)).transpose()
+        });
+        let store = Store::open(engine.clone(), store_config);
+        (store, log.join().expect("reading the log does not panic"))
+    });
+    let (store, log) = (store?, log?);
     config.remarks().iter().for_each(|line| logger.write(line));
     defragment_at_start(config, &engine, logger)?;
     config::info!(logger, "kvstore restored", "current-rev" => store.view().revision());
 
     let parts = Parts { disk, engine, store, snap_dir, store_dir, wal_dir };
-    if has_log { restart(parts, logger) } else { found(parts, config) }
+    match log {
+        Some(log) => Ok(restart(parts, log, logger)),
+        None => found(parts, config),
+    }
+}
+
+/// A log that was here before.
+struct Log {
+    wal: Wal,
+    recovered: Recovered,
+    /// Where reading began.
+    mark: SnapshotMark,
+}
+
+/// Opens the log at the newest mark that the store has reached.
+fn open_log(
+    disk: &Arc<dyn Disk>,
+    (wal_dir, store_dir): (&Path, &Path),
+    applied: u64,
+) -> Result<Log, OpenError> {
+    let marks = Wal::snapshots(&**disk, wal_dir)?;
+    let mark = marks.iter().filter(|mark| mark.index <= applied).max_by_key(|mark| mark.index);
+    let mark = match (mark, marks.first()) {
+        (Some(mark), _) => mark.clone(),
+        (None, None) => SnapshotMark::default(),
+        (None, Some(first)) => {
+            return Err(OpenError::StoreBehind {
+                wal: wal_dir.to_owned(),
+                store: store_dir.to_owned(),
+                first: first.index,
+                applied,
+            });
+        }
+    };
+    let (wal, recovered) = Wal::open(disk.clone(), wal_dir, &mark, wal::Options::default())?;
+    Ok(Log { wal, recovered, mark })
 }
 
 /// `--bootstrap-defrag-threshold-megabytes`: gives back what is free, if it is much.
@@ -181,20 +226,10 @@ fn found(parts: Parts, config: &Config) -> Result<Opened, OpenError> {
 }
 
 /// A member that has been here before: the store as far as it was durable, then the log.
-fn restart(parts: Parts, logger: &Logger) -> Result<Opened, OpenError> {
-    let Parts { disk, engine, store, snap_dir, store_dir, wal_dir } = parts;
+fn restart(parts: Parts, log: Log, logger: &Logger) -> Opened {
+    let Parts { disk, engine, store, snap_dir, .. } = parts;
+    let Log { wal, recovered, mark } = log;
     let applied = engine.last_commit().index;
-    let marks = Wal::snapshots(&*disk, &wal_dir)?;
-    let mark = marks.iter().filter(|mark| mark.index <= applied).max_by_key(|mark| mark.index);
-    let mark = match (mark, marks.first()) {
-        (Some(mark), _) => mark.clone(),
-        (None, None) => SnapshotMark::default(),
-        (None, Some(first)) => {
-            let first = first.index;
-            return Err(OpenError::StoreBehind { wal: wal_dir, store: store_dir, first, applied });
-        }
-    };
-    let (wal, recovered) = Wal::open(disk.clone(), &wal_dir, &mark, wal::Options::default())?;
     if let Some(cut) = &recovered.cut {
         config::warn!(logger, "cut a torn write off the end of the log",
             "segment" => cut.segment.display().to_string(),
@@ -209,7 +244,7 @@ fn restart(parts: Parts, logger: &Logger) -> Result<Opened, OpenError> {
         entries: recovered.entries,
         applied,
     };
-    Ok(Opened {
+    Opened {
         disk,
         engine,
         store,
@@ -222,5 +257,5 @@ fn restart(parts: Parts, logger: &Logger) -> Result<Opened, OpenError> {
         is_new: false,
         commit_index: restored.hard_state.commit.max(applied),
         origin: Origin::Restored(restored),
-    })
+    }
 }
