@@ -31,7 +31,8 @@ pub struct Config {
 #[derive(Clone, Debug)]
 struct Held {
     ttl: i64,
-    /// What the last checkpoint said is left, in seconds; 0: no checkpoint since the last renewal.
+    /// What the last checkpoint, applied or on its way, says is left, in seconds; 0: there is none
+    /// since the last renewal.
     remaining: i64,
     ends: Now,
 }
@@ -39,9 +40,13 @@ struct Held {
 /// What the table wants to have proposed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
-    Revoke { lease: i64 },
-    /// `remaining` 0 clears a checkpoint, because the lease was renewed.
-    Checkpoint { leases: Vec<(i64, i64)> },
+    Revoke {
+        lease: i64,
+    },
+    /// What is left of each, in seconds.
+    Checkpoint {
+        leases: Vec<(i64, i64)>,
+    },
 }
 
 /// The answer to a renewal.
@@ -53,6 +58,8 @@ pub enum Renewal {
     Gone,
     /// It has expired and is being revoked; ask again when it is gone.
     Ending,
+    /// A leader after us would count from its checkpoint; ask again when that is cleared.
+    Checkpointed,
 }
 
 #[derive(Debug)]
@@ -148,15 +155,13 @@ impl Leases {
         self.by_end = spread;
     }
 
-    pub fn renew(&mut self, now: Now, lease: i64, wishes: &mut Vec<Wish>) -> Renewal {
+    pub fn renew(&mut self, now: Now, lease: i64) -> Renewal {
         let Some(held) = self.held.get_mut(&lease) else { return Renewal::Gone };
         if held.ends <= now {
             return Renewal::Ending;
         }
         if held.remaining > 0 {
-            // Before the answer: a leader after us must not count from the old checkpoint.
-            held.remaining = 0;
-            wishes.push(Wish::Checkpoint { leases: vec![(lease, 0)] });
+            return Renewal::Checkpointed;
         }
         self.by_end.remove(&(held.ends, lease));
         held.ends = now.plus(seconds(held.ttl));
@@ -216,13 +221,17 @@ impl Leases {
         }
     }
 
-    fn checkpoint(&self, now: Now, wishes: &mut Vec<Wish>) {
-        let due: Vec<(i64, i64)> = self
-            .by_end
-            .iter()
-            .filter(|&&(ends, _)| now.until(ends) > CHECKPOINT_EVERY as i64)
-            .map(|&(ends, lease)| (lease, (now.until(ends) as u64).div_ceil(SECOND) as i64))
-            .collect();
+    fn checkpoint(&mut self, now: Now, wishes: &mut Vec<Wish>) {
+        let mut due = Vec::new();
+        for (&lease, held) in &mut self.held {
+            let left = now.until(held.ends);
+            if left > CHECKPOINT_EVERY as i64 {
+                // From now on, not from when it is applied: whoever renews in between must clear
+                // it, for it comes into the log before the renewal.
+                held.remaining = (left as u64).div_ceil(SECOND) as i64;
+                due.push((lease, held.remaining));
+            }
+        }
         for leases in due.chunks(CHECKPOINTS_PER_ENTRY) {
             wishes.push(Wish::Checkpoint { leases: leases.to_vec() });
         }

@@ -55,16 +55,27 @@ pub struct Asker {
 pub enum Question {
     /// From which applied index on is a read fresh?
     Read,
-    Renew { lease: i64 },
-    TimeToLive { lease: i64 },
+    Renew {
+        lease: i64,
+    },
+    TimeToLive {
+        lease: i64,
+    },
     Leases,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    ReadAt { index: u64 },
-    Renewed { ttl: i64 },
-    TimeToLive { ttl: i64, granted: i64 },
+    ReadAt {
+        index: u64,
+    },
+    Renewed {
+        ttl: i64,
+    },
+    TimeToLive {
+        ttl: i64,
+        granted: i64,
+    },
     /// There is no such lease.
     NoLease,
     Leases(Vec<i64>),
@@ -76,26 +87,55 @@ pub enum Event {
     /// One heartbeat interval has passed.
     Tick,
     /// A request for the log, as an encoded `InternalRaftRequest`.
-    Propose { id: u64, data: Bytes },
-    ProposeConfChange { change: ConfChange },
+    Propose {
+        id: u64,
+        data: Bytes,
+    },
+    ProposeConfChange {
+        change: ConfChange,
+    },
     /// The log is synced up to what came with this mark.
-    Persisted { mark: raft::Mark },
+    Persisted {
+        mark: raft::Mark,
+    },
     /// The store has applied up to this entry, and these are the facts that matter here.
-    Applied { index: u64, revision: i64, facts: Vec<Fact> },
+    Applied {
+        index: u64,
+        revision: i64,
+        facts: Vec<Fact>,
+    },
     /// A proposal made here was applied.
-    Settled { id: u64, done: bool },
-    Asked { asker: Asker, question: Question },
+    Settled {
+        id: u64,
+        done: bool,
+    },
+    Asked {
+        asker: Asker,
+        question: Question,
+    },
 }
 
 /// What the store learnt from an entry that the replica must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
-    LeaseGranted { lease: i64, ttl: i64 },
-    LeaseRevoked { lease: i64 },
-    LeaseCheckpointed { lease: i64, remaining: i64 },
+    LeaseGranted {
+        lease: i64,
+        ttl: i64,
+    },
+    LeaseRevoked {
+        lease: i64,
+    },
+    LeaseCheckpointed {
+        lease: i64,
+        remaining: i64,
+    },
     /// A change of members went through the log. One that the store refused has node id 0.
     ConfChange(ConfChange),
     ClusterVersion(String),
+    /// The cluster is to go back to this version; `None`: it is not.
+    Downgrade {
+        target: Option<String>,
+    },
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -141,8 +181,14 @@ pub struct Effects {
 enum Errand {
     Publish,
     ClusterVersion,
-    Compaction { revision: i64 },
+    Compaction {
+        revision: i64,
+    },
     Lease,
+    /// A lease is to be renewed, so what its checkpoint says is left must no longer count.
+    ClearCheckpoint {
+        lease: i64,
+    },
 }
 
 pub struct Node {
@@ -154,12 +200,16 @@ pub struct Node {
     errands: BTreeMap<u64, (Errand, Now)>,
     published: bool,
     cluster_version: Option<String>,
+    /// The version that the cluster was told to go back to.
+    downgrade: Option<String>,
     /// Whether the store has applied this leader's first entry: from then on it counts leases.
     leading: bool,
     revision: i64,
     reads: Vec<Asker>,
-    /// Renewals of leases that are just being revoked: answered when they are gone.
-    endings: Vec<(Asker, i64)>,
+    /// Questions about a lease that wait for a leader who counts.
+    early: Vec<(Asker, Question)>,
+    /// Renewals that wait until their lease is gone, or its checkpoint cleared.
+    renewals: Vec<(Asker, i64)>,
     wishes: Vec<Wish>,
 }
 
@@ -189,12 +239,19 @@ impl Node {
             errands: BTreeMap::new(),
             published: false,
             cluster_version,
+            downgrade: None,
             leading: false,
             revision,
             reads: Vec::new(),
-            endings: Vec::new(),
+            early: Vec::new(),
+            renewals: Vec::new(),
             wishes: Vec::new(),
         })
+    }
+
+    /// A downgrade that was under way when the store was opened.
+    pub fn restore_downgrade(&mut self, target: String) {
+        self.downgrade = Some(target);
     }
 
     /// A lease that was there when the store was opened. Its time starts when somebody leads.
@@ -253,7 +310,7 @@ impl Node {
                     self.raft.compact(index);
                 }
                 self.campaign_if_alone();
-                self.begin_leading_when_applied(now);
+                self.begin_leading_when_applied(now, effects);
             }
             Event::Settled { id, done } => self.settle(now, id, done, effects),
             Event::Asked { asker, question } => self.answer(now, asker, question, effects),
@@ -285,6 +342,8 @@ impl Node {
         if self.raft.status().role != Role::Leader && self.leading {
             self.leading = false;
             self.leases.follow();
+            let waited = self.renewals.drain(..);
+            self.early.extend(waited.map(|(asker, lease)| (asker, Question::Renew { lease })));
         }
         self.leases.tick(now, &mut self.wishes);
         if let Some(revision) = self.compactor.tick(now, self.revision, self.leading) {
@@ -294,8 +353,12 @@ impl Node {
                 entry.compaction = Some(request);
             });
         }
-        let lost: Vec<u64> =
-            self.errands.iter().filter(|(_, (_, until))| *until <= now).map(|(&id, _)| id).collect();
+        let lost: Vec<u64> = self
+            .errands
+            .iter()
+            .filter(|(_, (_, until))| *until <= now)
+            .map(|(&id, _)| id)
+            .collect();
         for id in lost {
             self.settle(now, id, false, effects);
         }
@@ -303,18 +366,19 @@ impl Node {
 
     /// A leader begins its work when its own first entry is applied: before that it may not know
     /// all that its predecessors committed.
-    fn begin_leading_when_applied(&mut self, now: Now) {
-        if self.leading || !self.raft.committed_in_term() {
-            return;
-        }
+    fn begin_leading_when_applied(&mut self, now: Now, effects: &mut Effects) {
         let status = self.raft.status();
-        if status.applied < status.commit {
+        let leads = status.role == Role::Leader;
+        if self.leading || !leads || self.raft.term_at(status.applied) != Some(status.term) {
             return;
         }
         self.leading = true;
         self.leases.lead(now);
         self.publish(now);
-        self.raise_cluster_version(now);
+        self.agree_on_version(now);
+        for (asker, question) in std::mem::take(&mut self.early) {
+            self.answer(now, asker, question, effects);
+        }
     }
 
     fn publish(&mut self, now: Now) {
@@ -331,9 +395,11 @@ impl Node {
         });
     }
 
-    fn raise_cluster_version(&mut self, now: Now) {
-        if self.cluster_version.as_ref() != Some(&self.config.cluster_version) {
-            let request = ClusterVersionSetRequest { ver: self.config.cluster_version.clone() };
+    /// A leader brings the cluster to its own version, or to the one it was told to go back to.
+    fn agree_on_version(&mut self, now: Now) {
+        let wanted = self.downgrade.as_ref().unwrap_or(&self.config.cluster_version);
+        if self.leading && self.cluster_version.as_ref() != Some(wanted) {
+            let request = ClusterVersionSetRequest { ver: wanted.clone() };
             self.run_errand(now, Errand::ClusterVersion, |entry| {
                 entry.cluster_version_set = Some(request);
             });
@@ -346,8 +412,7 @@ impl Node {
             Fact::LeaseRevoked { lease } => {
                 self.leases.revoked(lease);
                 self.leases.propose_revokes(now, &mut self.wishes);
-                let waited = self.endings.extract_if(.., |(_, ending)| *ending == lease);
-                effects.answers.extend(waited.map(|(asker, _)| (asker, Answer::NoLease)));
+                self.renew_again(now, lease, effects);
             }
             Fact::LeaseCheckpointed { lease, remaining } => {
                 self.leases.checkpointed(lease, remaining);
@@ -356,20 +421,34 @@ impl Node {
                 self.raft.apply_conf_change(&change);
             }
             Fact::ClusterVersion(version) => self.cluster_version = Some(version),
+            Fact::Downgrade { target } => {
+                self.downgrade = target;
+                self.agree_on_version(now);
+            }
         }
     }
 
     fn answer(&mut self, now: Now, asker: Asker, question: Question, effects: &mut Effects) {
+        let of_time = matches!(question, Question::Renew { .. } | Question::TimeToLive { .. });
+        if of_time && !self.leading {
+            self.early.push((asker, question));
+            return;
+        }
         let answer = match question {
             Question::Read => {
                 self.reads.push(asker);
                 return;
             }
-            Question::Renew { lease } => match self.leases.renew(now, lease, &mut self.wishes) {
+            Question::Renew { lease } => match self.leases.renew(now, lease) {
                 Renewal::Renewed { ttl } => Answer::Renewed { ttl },
                 Renewal::Gone => Answer::NoLease,
                 Renewal::Ending => {
-                    self.endings.push((asker, lease));
+                    self.renewals.push((asker, lease));
+                    return;
+                }
+                Renewal::Checkpointed => {
+                    self.renewals.push((asker, lease));
+                    self.clear_checkpoint(now, lease);
                     return;
                 }
             },
@@ -382,6 +461,27 @@ impl Node {
         effects.answers.push((asker, answer));
     }
 
+    /// Something has become of a lease: whoever waits to renew it may ask again.
+    fn renew_again(&mut self, now: Now, lease: i64, effects: &mut Effects) {
+        let waited: Vec<_> = self.renewals.extract_if(.., |(_, of)| *of == lease).collect();
+        for (asker, lease) in waited {
+            self.answer(now, asker, Question::Renew { lease }, effects);
+        }
+    }
+
+    /// Whoever renews is answered when this is applied: a crash right after the answer must not
+    /// bring the checkpoint back.
+    fn clear_checkpoint(&mut self, now: Now, lease: i64) {
+        let errand = Errand::ClearCheckpoint { lease };
+        if self.errands.values().any(|(other, _)| *other == errand) {
+            return;
+        }
+        let cleared = LeaseCheckpoint { id: lease, remaining_ttl: 0 };
+        self.run_errand(now, errand, |entry| {
+            entry.lease_checkpoint = Some(LeaseCheckpointRequest { checkpoints: vec![cleared] });
+        });
+    }
+
     fn settle(&mut self, now: Now, id: u64, done: bool, effects: &mut Effects) {
         let Some((errand, _)) = self.errands.remove(&id) else { return };
         match (errand, done) {
@@ -391,7 +491,7 @@ impl Node {
             }
             (Errand::Publish, false) => self.publish(now),
             (Errand::ClusterVersion, true) => effects.notices.push(Notice::SettingClusterVersion),
-            (Errand::ClusterVersion, false) => self.raise_cluster_version(now),
+            (Errand::ClusterVersion, false) => self.agree_on_version(now),
             (Errand::Compaction { revision }, true) => {
                 self.compactor.done(revision);
                 effects.notices.push(Notice::Compacted { revision });
@@ -402,6 +502,7 @@ impl Node {
             }
             // The next scan proposes again what is still due.
             (Errand::Lease, _) => {}
+            (Errand::ClearCheckpoint { lease }, _) => self.renew_again(now, lease, effects),
         }
     }
 

@@ -30,8 +30,12 @@ pub enum Happening {
     /// The apply gate found the quota exceeded: somebody must raise the alarm.
     QuotaExceeded,
     AlarmsChanged,
-    CompactionScheduled { revision: i64 },
-    CompactionFinished { revision: i64 },
+    CompactionScheduled {
+        revision: i64,
+    },
+    CompactionFinished {
+        revision: i64,
+    },
     ClusterVersion(String),
     MembersChanged(MemberChange),
 }
@@ -84,7 +88,8 @@ impl Applier {
     /// Applies all that has gathered and tells everybody once. `true`: a compaction was asked for.
     fn apply(&mut self, batches: &mut Vec<Vec<Entry>>) -> Result<bool, engine::Error> {
         // The desks, then the office, then the replica itself, whose errands also come back here.
-        let mut settled: Vec<Vec<Settled>> = (0..self.desks.len() + 2).map(|_| Vec::new()).collect();
+        let mut settled: Vec<Vec<Settled>> =
+            (0..self.desks.len() + 2).map(|_| Vec::new()).collect();
         let mut changes: Vec<Arc<Change>> = Vec::new();
         let mut facts = Vec::new();
         let mut last = None;
@@ -112,7 +117,6 @@ impl Applier {
             self.unsynced = 0;
             self.keeper.send(Errand::Sync);
         }
-        self.pulse.set_applied(index, term);
         let revision = self.store.view().revision();
         let errands = settled.pop().expect("the replica's list is the last");
         let office = settled.pop().expect("the office's list is before it");
@@ -125,15 +129,21 @@ impl Applier {
             }
             self.office.changed(&changes);
         }
+        // The replica hears of the facts before anybody is answered: whoever has been granted a
+        // lease may renew it at once, and must not be told that there is none.
+        let errands = errands.into_iter().map(|s| Event::Settled {
+            id: s.id,
+            // Somebody else compacted first, and further: that is as good.
+            done: s.result.as_ref().err().is_none_or(|error| *error == api::Error::COMPACTED),
+        });
+        self.replica
+            .send_all([Event::Applied { index, revision, facts }].into_iter().chain(errands));
+        self.pulse.set_applied(index, term);
         for (desk, settled) in self.desks.iter().zip(settled) {
             let settled = (!settled.is_empty()).then_some(Letter::Settled(settled));
             desk.send_all(settled.into_iter().chain([Letter::Applied]));
         }
         self.office.settle(office);
-        let errands =
-            errands.into_iter().map(|s| Event::Settled { id: s.id, done: s.result.is_ok() });
-        self.replica
-            .send_all([Event::Applied { index, revision, facts }].into_iter().chain(errands));
         Ok(compacting)
     }
 
@@ -172,8 +182,8 @@ impl Applier {
             Effect::CompactionScheduled { revision } => {
                 (self.happened)(Happening::CompactionScheduled { revision });
             }
-            Effect::DowngradeSet
-            | Effect::MemberAttributesSet { .. }
+            Effect::DowngradeSet { target } => facts.push(Fact::Downgrade { target }),
+            Effect::MemberAttributesSet { .. }
             | Effect::AuthChanged
             | Effect::TokenAssigned { .. } => {}
         }

@@ -18,7 +18,9 @@ pub enum Task {
     /// A snapshot marker is on disk: record it, so that reading may begin there.
     Mark(SnapshotMark),
     /// Entries up to this index are in the engine for good.
-    Release { index: u64 },
+    Release {
+        index: u64,
+    },
 }
 
 /// How often a full disk is tried again.

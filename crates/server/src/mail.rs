@@ -50,7 +50,7 @@ pub enum Letter {
 /// One desk's box.
 #[derive(Debug)]
 pub struct DeskBox {
-    letters: Mutex<Vec<Letter>>,
+    inside: Mutex<Inside>,
     waker: Waker,
     /// Whether changes are worth waking it for; if not, it reads them at its next tick.
     pub watching: AtomicBool,
@@ -60,10 +60,18 @@ pub struct DeskBox {
     counts: [AtomicU64; 4],
 }
 
+#[derive(Debug, Default)]
+struct Inside {
+    letters: Vec<Letter>,
+    /// Whether the desk was woken since it last looked. What was left without waking it says
+    /// nothing about that, even if it would be worth waking for by now.
+    woken: bool,
+}
+
 impl DeskBox {
     pub fn new(waker: Waker) -> DeskBox {
         DeskBox {
-            letters: Mutex::default(),
+            inside: Mutex::default(),
             waker,
             watching: AtomicBool::new(false),
             reading: AtomicBool::new(false),
@@ -95,16 +103,16 @@ impl DeskBox {
     }
 
     pub fn send_all(&self, letters: impl IntoIterator<Item = Letter>) {
-        let mut inside = self.letters.lock().expect("no holder of this lock panics");
+        let mut inside = self.inside.lock().expect("no holder of this lock panics");
         let mut wake = false;
-        // Letters that were left without waking do not count as a wake-up under way.
-        let quiet_before = inside.iter().all(|letter| self.is_quiet(letter));
         for letter in letters {
             wake |= !self.is_quiet(&letter);
-            inside.push(letter);
+            inside.letters.push(letter);
         }
+        wake &= !inside.woken;
+        inside.woken |= wake;
         drop(inside);
-        if wake && quiet_before {
+        if wake {
             // If the poll is gone the desk is, and then nobody needs the letter.
             let _gone = self.waker.wake();
         }
@@ -119,7 +127,89 @@ impl DeskBox {
     }
 
     pub fn take(&self, out: &mut Vec<Letter>) {
-        let mut inside = self.letters.lock().expect("no holder of this lock panics");
-        std::mem::swap(&mut *inside, out);
+        let mut inside = self.inside.lock().expect("no holder of this lock panics");
+        inside.woken = false;
+        std::mem::swap(&mut inside.letters, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mio::{Events, Poll, Token};
+    use std::time::Duration;
+
+    struct Desk {
+        poll: Poll,
+        mail: DeskBox,
+    }
+
+    impl Desk {
+        fn new() -> Desk {
+            let poll = Poll::new().expect("a poll");
+            let mail = DeskBox::new(Waker::new(poll.registry(), Token(0)).expect("a waker"));
+            Desk { poll, mail }
+        }
+
+        /// Whether somebody has woken it since it was last asked.
+        fn is_woken(&mut self) -> bool {
+            let mut events = Events::with_capacity(8);
+            self.poll.poll(&mut events, Some(Duration::ZERO)).expect("a poll");
+            !events.is_empty()
+        }
+
+        fn take(&self) -> usize {
+            let mut letters = Vec::new();
+            self.mail.take(&mut letters);
+            letters.len()
+        }
+    }
+
+    fn changes() -> Letter {
+        Letter::Changes(Arc::new([]))
+    }
+
+    #[test]
+    fn a_desk_is_woken_once_until_it_looks() {
+        let mut desk = Desk::new();
+        desk.mail.send(Letter::Answers(Vec::new()));
+        assert!(desk.is_woken());
+        desk.mail.send(Letter::Stop);
+        assert!(!desk.is_woken());
+        assert_eq!(desk.take(), 2);
+        desk.mail.send(Letter::Stop);
+        assert!(desk.is_woken());
+    }
+
+    #[test]
+    fn a_desk_is_not_woken_for_what_nobody_there_waits_for() {
+        let mut desk = Desk::new();
+        desk.mail.send_all([changes(), Letter::Applied]);
+        assert!(!desk.is_woken());
+        assert_eq!(desk.take(), 2);
+        desk.mail.watching.store(true, Ordering::SeqCst);
+        desk.mail.send(Letter::Applied);
+        assert!(!desk.is_woken());
+        desk.mail.send(changes());
+        assert!(desk.is_woken());
+        assert_eq!(desk.take(), 2);
+        desk.mail.reading.store(true, Ordering::SeqCst);
+        desk.mail.send(Letter::Applied);
+        assert!(desk.is_woken());
+    }
+
+    #[test]
+    fn what_was_left_without_waking_does_not_keep_the_next_from_waking() {
+        let mut desk = Desk::new();
+        desk.mail.send(changes());
+        desk.mail.send(Letter::Stop);
+        assert!(desk.is_woken());
+        assert_eq!(desk.take(), 2);
+        // A read begins to wait while a letter lies there that came before it did.
+        desk.mail.send(Letter::Applied);
+        desk.mail.reading.store(true, Ordering::SeqCst);
+        assert!(!desk.is_woken());
+        desk.mail.send(Letter::Applied);
+        assert!(desk.is_woken());
     }
 }

@@ -561,7 +561,10 @@ mod tests {
     #[test]
     fn unknown_paths_are_told_apart() {
         let text = |path| unknown(path).message.into_owned();
-        assert_eq!(text("/etcdserverpb.KV/Nope"), "unknown method Nope for service etcdserverpb.KV");
+        assert_eq!(
+            text("/etcdserverpb.KV/Nope"),
+            "unknown method Nope for service etcdserverpb.KV"
+        );
         assert_eq!(text("/no.Such/Thing"), "unknown service no.Such");
         assert_eq!(text("/Range"), "malformed method name: \"/Range\"");
         assert_eq!(text("//Range"), "unknown service ");

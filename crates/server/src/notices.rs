@@ -44,9 +44,13 @@ fn compaction_line(config: &Config, what: &str) -> String {
 /// Writes what happened to the store.
 pub fn write_happening(logger: &Logger, member_id: u64, cluster_id: u64, happening: &Happening) {
     match happening {
-        Happening::QuotaExceeded => config::warn!(logger,
-            "the store is larger than its quota; writes are refused until space is freed and the alarm disarmed"),
-        Happening::AlarmsChanged => config::warn!(logger, "the alarms have changed; see `etcdctl alarm list`"),
+        Happening::QuotaExceeded => config::warn!(
+            logger,
+            "the store is larger than its quota; writes are refused until space is freed and the alarm disarmed"
+        ),
+        Happening::AlarmsChanged => {
+            config::warn!(logger, "the alarms have changed; see `etcdctl alarm list`")
+        }
         Happening::CompactionScheduled { revision } => {
             config::info!(logger, "compact tree index", "revision" => *revision);
         }

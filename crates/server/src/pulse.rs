@@ -78,3 +78,44 @@ impl Pulse {
         self.log_full.load(Ordering::SeqCst) || self.store_full.load(Ordering::SeqCst)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commit_index_is_a_read_index_only_while_nobody_else_votes() {
+        let pulse = Pulse::default();
+        assert_eq!(pulse.sole_read_index(), None);
+        let mut status = raft::Status {
+            id: 1,
+            term: 2,
+            vote: 1,
+            commit: 7,
+            applied: 5,
+            last_index: 9,
+            leader: Some(1),
+            role: raft::Role::Leader,
+        };
+        pulse.set_raft(&status, Some(7));
+        assert_eq!((pulse.sole_read_index(), pulse.leader(), pulse.term()), (Some(7), 1, 2));
+        status.commit = 8;
+        pulse.set_raft(&status, None);
+        assert_eq!((pulse.sole_read_index(), pulse.commit()), (None, 8));
+        status.leader = None;
+        pulse.set_raft(&status, None);
+        assert_eq!(pulse.leader(), 0);
+    }
+
+    #[test]
+    fn the_disk_is_full_while_either_the_log_or_the_store_has_no_reserve() {
+        let pulse = Pulse::default();
+        assert!(!pulse.disk_full());
+        pulse.set_log_full(true);
+        pulse.set_store_full(true);
+        pulse.set_log_full(false);
+        assert!(pulse.disk_full());
+        pulse.set_store_full(false);
+        assert!(!pulse.disk_full());
+    }
+}

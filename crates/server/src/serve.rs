@@ -14,8 +14,8 @@ use crate::office::{Office, OfficeConfig};
 use crate::open::{self, Opened};
 use crate::pulse::Pulse;
 use crate::replica::Replica;
-use config::exit::Signals;
 use config::data_dir::DirType;
+use config::exit::Signals;
 use config::limits::{lock_memory, open_files_max};
 use config::log::{Entry, Logger};
 use config::{Config, Gate, Retention};
@@ -43,6 +43,7 @@ pub fn run(config: Config, logger: Logger, signals: &Signals) -> Result<config::
         config::fatal!(logger, "discovery failed", "error" => error.to_string());
         1
     };
+    stop_on_panic(&logger);
     let stop = |line: &Entry, code| {
         logger.write(line);
         code
@@ -81,7 +82,9 @@ pub fn run(config: Config, logger: Logger, signals: &Signals) -> Result<config::
     config::info!(logger, "ready to serve client requests");
     let addresses: Vec<(Serves, String)> =
         bound.iter().map(|bound| (bound.serves, bound.address.clone())).collect();
-    let serving = member.serve(bound, usize::try_from(connections_max).unwrap_or(usize::MAX)).map_err(|error| refuse(&error))?;
+    let serving = member
+        .serve(bound, usize::try_from(connections_max).unwrap_or(usize::MAX))
+        .map_err(|error| refuse(&error))?;
     notify_init_daemon(&logger);
     announce(&logger, &addresses);
     let signal = signals.wait();
@@ -172,6 +175,9 @@ impl Member {
         let mut node =
             Node::new(node_config, origin, Now(0), view.cluster_version(), view.revision())
                 .map_err(|error| error.to_string())?;
+        if view.downgrade().enabled {
+            node.restore_downgrade(view.downgrade().target_version);
+        }
         for lease in view.leases() {
             node.restore_lease(Now(0), lease.id, lease.ttl, lease.remaining);
         }
@@ -381,7 +387,8 @@ impl Member {
             desks: desks.clone(),
             logger: self.logger.clone(),
         });
-        let mut listeners: Vec<Vec<(Listener, Serves)>> = polls.iter().map(|_| Vec::new()).collect();
+        let mut listeners: Vec<Vec<(Listener, Serves)>> =
+            polls.iter().map(|_| Vec::new()).collect();
         for (at, Bound { listener, serves, .. }) in bound.into_iter().enumerate() {
             let desk = at % listeners.len();
             listeners[desk].push((listener, serves));
@@ -454,6 +461,17 @@ fn spawn_vital<E: Display>(
             std::process::exit(1);
         }
     })
+}
+
+/// A bug in one thread must not leave the others serving half a member.
+fn stop_on_panic(logger: &Logger) {
+    let logger = logger.clone();
+    std::panic::set_hook(Box::new(move |panic| {
+        let thread = thread::current().name().unwrap_or("unnamed").to_owned();
+        config::fatal!(logger, "this is a bug in Althing; stopping, so that nothing wrong is served",
+            "thread" => thread, "error" => panic.to_string());
+        std::process::exit(2);
+    }));
 }
 
 struct FsyncMetrics(Arc<Metrics>);

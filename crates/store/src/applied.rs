@@ -55,7 +55,10 @@ pub enum Effect {
     AlarmsChanged,
     /// `3.6.0` and the like.
     ClusterVersionSet(String),
-    DowngradeSet,
+    /// The version to go back to; `None`: the downgrade was cancelled.
+    DowngradeSet {
+        target: Option<String>,
+    },
     /// Users, roles, grants, or whether auth is on.
     AuthChanged,
     /// A simple token that an Authenticate entry hands out on every member.

@@ -43,7 +43,7 @@ impl Store {
             EntryKind::Normal if entry.data.is_empty() => (0, Ok(Outcome::default())),
             EntryKind::Normal => match decode(&entry.data) {
                 Ok(request) => (request_id(&request), self.apply_request(&request)),
-                Err(error) => (0, Err(error.into())),
+                Err(error) => (wire::request_id(&entry.data), Err(error.into())),
             },
             EntryKind::ConfChange => match ConfChange::decode(&entry.data) {
                 Ok(change) => (change.id, self.apply_conf_change(&change)),
@@ -243,7 +243,9 @@ impl Store {
                 .set_attributes(engine, request)
                 .map(|set| with(set.then_some(Effect::MemberAttributesSet { id })))
         } else if let Some(request) = &request.downgrade_info_set {
-            cluster.set_downgrade(engine, request).map(|()| with(Some(Effect::DowngradeSet)))
+            let target = request.enabled.then(|| request.ver.clone());
+            let effect = Effect::DowngradeSet { target };
+            cluster.set_downgrade(engine, request).map(|()| with(Some(effect)))
         } else if request.downgrade_version_test.is_some() {
             Ok(Outcome::default())
         } else {

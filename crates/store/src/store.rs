@@ -10,7 +10,7 @@ use crate::applied::Applied;
 use crate::auth::Auth;
 use crate::cluster::Cluster;
 use crate::compact::{Compactions, Marks, compact_restored};
-use crate::index::Index;
+use crate::index::Restorer;
 use crate::lease::Leases;
 use crate::shared::{Restored, Shared};
 use crate::view::View;
@@ -52,15 +52,16 @@ impl Store {
     pub fn open(engine: Arc<dyn Engine>, config: Config) -> Result<Store, engine::Error> {
         let marks = Marks::restore(&*engine);
         let mut leases = Leases::restore(&*engine);
-        let mut index = Index::default();
+        let mut restorer = Restorer::default();
         // An empty store is at revision 1.
         let mut revision = marks.compacted.max(1);
         engine.restore(&mut |row| {
             revision = revision.max(row.revision.main);
-            index.restore(&row);
+            restorer.add(&row);
             // Rows come in order, so the newest one decides.
             leases.attach(&row.key, row.lease);
         })?;
+        let mut index = restorer.finish();
         compact_restored(&*engine, &mut index, &marks)?;
         let restored = Restored {
             index,

@@ -97,6 +97,22 @@ impl<'a> Kv<'a> {
     }
 }
 
+/// Whose request an entry is that cannot be read, as far as its header can: whoever waits for it
+/// must be told. A request can be readable where it was received and not in the log, where it lies
+/// one level deeper.
+pub(crate) fn request_id(mut entry: &[u8]) -> u64 {
+    while let Some(field) = take_field(&mut entry) {
+        if let Field::Bytes(100, mut header) = field {
+            while let Some(field) = take_field(&mut header) {
+                if let Field::Int(1, id) = field {
+                    return id as u64;
+                }
+            }
+        }
+    }
+    0
+}
+
 enum Field<'a> {
     Int(u64, i64),
     Bytes(u64, &'a [u8]),

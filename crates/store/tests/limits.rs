@@ -51,7 +51,7 @@ fn the_budget_of_ops_shrinks_from_level_to_level() {
 #[test]
 fn the_hash_of_everything_covers_every_bucket() {
     use api::etcdserverpb::{AlarmRequest, LeaseGrantRequest};
-    use engine::{Bucket, Engine, Revision};
+    use engine::{Bucket, Revision};
 
     let mut machine = Machine::new(Config::default());
     machine.apply(entry!(lease_grant, LeaseGrantRequest { id: 7, ttl: 60 }));

@@ -16,6 +16,7 @@ use crate::response::put_event;
 use crate::slots::Slot;
 use crate::{History, HistoryError};
 use bytes::{Bytes, BytesMut};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use store::{Change, Event};
@@ -175,12 +176,11 @@ impl<'a> Batch<'a> {
             // A put that creates may have one all the same, if its revision deleted the key first;
             // etcd does not show it.
             let Some(previous) = event.previous.filter(|_| !event.create) else { continue };
-            if !self.previous.contains_key(&at) {
-                let kv = match history.previous_kv(revision, previous) {
+            if let Entry::Vacant(place) = self.previous.entry(at) {
+                place.insert(match history.previous_kv(revision, previous) {
                     Err(HistoryError::Compacted) => None,
                     read => read?,
-                };
-                self.previous.insert(at, kv);
+                });
             }
         }
         Ok(())

@@ -235,6 +235,7 @@ impl Connection {
     pub fn remove(&mut self, id: u32) -> Option<Stream> {
         let stream = self.streams.remove(&id)?;
         self.partial_bytes -= stream.deframer.partial_bytes();
+        self.link.queued -= stream.queued;
         Some(stream)
     }
 
@@ -369,7 +370,12 @@ impl Connection {
         if stream.queued == 0 && stream.ending.is_none() {
             return;
         }
-        match self.link.pump(id, stream, frames_max) {
+        let window = self.link.window;
+        let pumped = self.link.pump(id, stream, frames_max);
+        if self.link.window < window {
+            self.guard.sent_more();
+        }
+        match pumped {
             Pumped::Ended => self.ended(id),
             pumped => self.pumped(id, pumped),
         }

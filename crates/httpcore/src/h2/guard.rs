@@ -67,6 +67,13 @@ impl Guard {
     #[inline]
     pub fn sent(&mut self) {
         self.nuisance = 0;
+        self.sent_more();
+    }
+
+    /// We went on with an answer that had waited for the client's window. That window may have
+    /// grown by a byte, so nothing but pings is forgiven for it.
+    #[inline]
+    pub fn sent_more(&mut self) {
         self.ping_strikes = 0;
         self.last_ping_ms = None;
     }

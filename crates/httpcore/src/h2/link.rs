@@ -13,6 +13,8 @@ pub struct Link {
     pub encoder: Encoder,
     /// Bytes the peer lets us send on all streams together.
     pub window: i64,
+    /// Bytes that wait in all streams together.
+    pub queued: usize,
     pub peer_max_frame: usize,
     scratch: Vec<u8>,
     answer_head: Constant,
@@ -45,6 +47,7 @@ impl Link {
             output: Output::new(),
             encoder: Encoder::default(),
             window: 65535,
+            queued: 0,
             peer_max_frame: 16384,
             scratch: Vec::new(),
             answer_head: Constant::default(),
@@ -167,6 +170,7 @@ impl Link {
         stream.queue.push_back(Bytes::copy_from_slice(&prefix));
         stream.queue.extend(parts.iter().filter(|part| !part.is_empty()).cloned());
         stream.queued += total;
+        self.queued += total;
         self.pump(id, stream, usize::MAX)
     }
 
@@ -174,6 +178,7 @@ impl Link {
     pub fn data(&mut self, id: u32, stream: &mut Stream, data: Bytes) -> Pumped {
         if !data.is_empty() {
             stream.queued += data.len();
+            self.queued += data.len();
             stream.queue.push_back(data);
         }
         self.pump(id, stream, usize::MAX)
@@ -217,6 +222,7 @@ impl Link {
 
     fn take_queued(&mut self, stream: &mut Stream, mut length: usize) {
         stream.queued -= length;
+        self.queued -= length;
         while length > 0 {
             let front = stream.queue.front_mut().expect("queued bytes are in the queue");
             if front.len() > length {

@@ -2,16 +2,17 @@
 //! first byte chooses how the rest is cut. Nothing may panic.
 
 use bytes::{Bytes, BytesMut};
-use httpcore::{Output, h1, h2, hpack, ws};
+use httpcore::{Output, grpc, h1, h2, hpack, ws};
 
 pub type Entry = fn(&[u8]);
 
-pub const ENTRIES: [(&str, Entry); 5] = [
+pub const ENTRIES: [(&str, Entry); 6] = [
     ("h2_server", h2_server),
     ("h2_client", h2_client),
     ("h1_server", h1_server),
     ("ws_server", ws_server),
     ("hpack", hpack),
+    ("grpc", grpc),
 ];
 
 pub fn h2_server(data: &[u8]) {
@@ -107,6 +108,21 @@ pub fn hpack(data: &[u8]) {
         }
         let again = hpack::Decoder::default().decode(&out, 1 << 17).expect("our own encoding");
         assert_eq!(again.fields, block.fields);
+    }
+}
+
+pub fn grpc(data: &[u8]) {
+    let mut deframer = grpc::Deframer::with_gzip();
+    for piece in pieces(data) {
+        let mut piece = Bytes::copy_from_slice(piece);
+        loop {
+            match deframer.next(&mut piece, 1 << 16) {
+                Ok(Some(message)) => assert!(message.len() <= 1 << 16),
+                Ok(None) => break,
+                Err(_) => return,
+            }
+        }
+        assert!(deframer.partial_bytes() < 1 << 16);
     }
 }
 

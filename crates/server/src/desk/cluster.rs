@@ -36,8 +36,7 @@ impl Desk {
     pub(super) fn member_add(&mut self, _id: CallId, data: Bytes) -> Result<(), Error> {
         let request = MemberAddRequest::decode(data).map_err(malformed)?;
         let urls = store::parse_peer_urls(&request.peer_ur_ls)?;
-        if self.shared.view.members().iter().any(|m| m.peer_urls.iter().any(|u| urls.contains(u)))
-        {
+        if self.shared.view.members().iter().any(|m| m.peer_urls.iter().any(|u| urls.contains(u))) {
             return Err(Error::PEER_URL_EXISTS);
         }
         Err(Error::new(

@@ -51,7 +51,10 @@ pub struct NewConnection {
 pub enum Protocol {
     /// Nothing has arrived yet that would tell.
     Unknown,
-    Grpc { link: Box<h2::Server>, calls: FxHashMap<StreamId, Call> },
+    Grpc {
+        link: Box<h2::Server>,
+        calls: FxHashMap<StreamId, Call>,
+    },
     Http(Box<HttpLane>),
 }
 
@@ -125,6 +128,16 @@ impl Connection {
         self.output_len() > OUTPUT_BYTES_MAX
     }
 
+    /// Whether answers for this peer pile up here. Unlike with a congested socket reading must go
+    /// on: it may be our turn only when the peer has made room in its windows.
+    pub fn is_behind(&mut self) -> bool {
+        let queued = match &self.protocol {
+            Protocol::Grpc { link, .. } => link.pending_all(),
+            Protocol::Unknown | Protocol::Http(_) => 0,
+        };
+        queued + self.output_len() > OUTPUT_BYTES_MAX
+    }
+
     /// Writes as much as the socket takes.
     pub fn flush(&mut self) -> io::Result<()> {
         let output = match &mut self.protocol {
@@ -167,12 +180,10 @@ impl Connection {
     }
 
     /// All calls under way, for when the connection goes.
-    pub fn take_calls(&mut self) -> Vec<(Lane, Call)> {
+    pub fn take_calls(&mut self) -> Vec<Call> {
         match &mut self.protocol {
             Protocol::Unknown => Vec::new(),
-            Protocol::Grpc { calls, .. } => {
-                calls.drain().map(|(stream, call)| (Lane::Grpc(stream), call)).collect()
-            }
+            Protocol::Grpc { calls, .. } => calls.drain().map(|(_, call)| call).collect(),
             Protocol::Http(http) => http.take_call().into_iter().collect(),
         }
     }

@@ -67,7 +67,8 @@ impl Desk {
     /// Answers a stream that never became a call.
     fn refuse_stream(&mut self, id: CallId, error: &Error) {
         let Some(connection) = self.connections.get_mut(id.connection) else { return };
-        if let (Protocol::Grpc { link, .. }, Lane::Grpc(stream)) = (&mut connection.protocol, id.lane)
+        if let (Protocol::Grpc { link, .. }, Lane::Grpc(stream)) =
+            (&mut connection.protocol, id.lane)
         {
             link.respond_error(stream, error.code as u8, &error.message);
             self.mark_dirty(id.connection);
@@ -333,7 +334,8 @@ mod tests {
         let put =
             PutRequest { key: "k".into(), value: vec![7; 300].into(), ..PutRequest::default() };
         let encoded = encode_entry(4, &put.encode_to_vec(), u64::MAX - 5);
-        let whole = InternalRaftRequest { header: header.clone(), put: Some(put), ..Default::default() };
+        let whole =
+            InternalRaftRequest { header: header.clone(), put: Some(put), ..Default::default() };
         assert_eq!(encoded, whole.encode_to_vec());
 
         let status = AuthStatusRequest {};

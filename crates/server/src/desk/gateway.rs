@@ -141,7 +141,9 @@ impl Desk {
         let is_post = request.method.as_ref() == b"POST" || request.wants_websocket;
         let refused = match (method, &metadata) {
             (None, _) => Some((404, Error::new(Code::NotFound, "Not Found"))),
-            (_, _) if !is_post => Some((501, Error::new(Code::Unimplemented, "Method Not Allowed"))),
+            (_, _) if !is_post => {
+                Some((501, Error::new(Code::Unimplemented, "Method Not Allowed")))
+            }
             (_, Err(error)) => Some((400, error.clone())),
             _ => None,
         };

@@ -1,6 +1,6 @@
 //! One HTTP/1.1 connection: which request is under way, and how its answer is written.
 
-use super::call::{Call, Lane};
+use super::call::Call;
 use super::connection::Serves;
 use crate::http::Field;
 use crate::method::{Method, Shape};
@@ -94,9 +94,8 @@ impl HttpLane {
         self.gateway_call(number)?.call.take()
     }
 
-    pub fn take_call(&mut self) -> Option<(Lane, Call)> {
-        let number = self.number;
-        self.end_call(number).map(|call| (Lane::Http(number), call))
+    pub fn take_call(&mut self) -> Option<Call> {
+        self.end_call(self.number)
     }
 
     pub fn insert_call(&mut self, number: u32, call: Call) {
@@ -109,7 +108,9 @@ impl HttpLane {
     pub fn respond(&mut self, transcoder: &Transcoder, method: Method, parts: &[Bytes]) {
         let mut json = Vec::new();
         match transcoder.response(method.info().response, &parts.concat(), &mut json) {
-            Ok(()) => self.write_whole(200, json, &[("Grpc-Metadata-Content-Type", "application/grpc")]),
+            Ok(()) => {
+                self.write_whole(200, json, &[("Grpc-Metadata-Content-Type", "application/grpc")])
+            }
             Err(error) => self.fail(method, &error.into()),
         }
     }
@@ -120,7 +121,11 @@ impl HttpLane {
         if !streams {
             let challenge = [("WWW-Authenticate", &*error.message)];
             let extra: &[_] = if error.code == Code::Unauthenticated { &challenge } else { &[] };
-            return self.write_whole(gateway::http_status(error.code), gateway::error_body(error), extra);
+            return self.write_whole(
+                gateway::http_status(error.code),
+                gateway::error_body(error),
+                extra,
+            );
         }
         let line = gateway::error_line(error);
         if self.has_started() {
@@ -173,7 +178,8 @@ impl HttpLane {
             return;
         }
         let number = self.number;
-        let fields = self.all_fields("application/json", &[("Grpc-Metadata-Content-Type", "application/grpc")]);
+        let fields = self
+            .all_fields("application/json", &[("Grpc-Metadata-Content-Type", "application/grpc")]);
         if let Some(gateway) = self.gateway_call(number) {
             gateway.started = true;
         }
@@ -214,7 +220,13 @@ impl HttpLane {
     }
 
     /// A whole answer to a request that is no call.
-    pub fn write_plain(&mut self, status: u16, content_type: &str, body: Bytes, extra: &[(&str, &str)]) {
+    pub fn write_plain(
+        &mut self,
+        status: u16,
+        content_type: &str,
+        body: Bytes,
+        extra: &[(&str, &str)],
+    ) {
         let fields = self.all_fields(content_type, extra);
         if let Link::Http(link) = &mut self.link {
             link.respond(status, &borrow(&fields), body);
@@ -228,7 +240,8 @@ impl HttpLane {
         // Only who asked for a page gets one to read.
         let (content_type, body) = match method {
             b"GET" | b"HEAD" => {
-                let shown = location.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&#34;");
+                let shown =
+                    location.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&#34;");
                 let page = format!("<a href=\"{shown}\">Temporary Redirect</a>.\n\n");
                 ("text/html; charset=utf-8", page)
             }

@@ -174,8 +174,29 @@ impl Desk {
         }
     }
 
+    /// Reads that were put off because their callers do not take what they asked for. They are
+    /// looked at again whenever something happened; a caller that went away is forgotten.
+    pub(super) fn run_parked_reads(&mut self) {
+        for (id, deferred) in std::mem::take(&mut self.parked) {
+            if self.call_mut(id).is_some() {
+                self.run_now(id, deferred);
+            }
+        }
+    }
+
+    /// Whether a socket has meanwhile taken so much that a parked read may run.
+    pub(super) fn can_run_parked(&mut self) -> bool {
+        let connections = &mut self.connections;
+        let mut parked = self.parked.iter();
+        parked.any(|(id, _)| connections.get_mut(id.connection).is_none_or(|c| !c.is_behind()))
+    }
+
     /// Does what was put off.
     pub(super) fn run_now(&mut self, id: CallId, deferred: Deferred) {
+        let may_be_large = matches!(deferred, Deferred::Range(_) | Deferred::Txn(_));
+        if may_be_large && self.connections.get_mut(id.connection).is_some_and(|c| c.is_behind()) {
+            return self.parked.push((id, deferred));
+        }
         let view = &self.shared.view;
         let result = match deferred {
             Deferred::Range(request) if view.holds_more_than(SHORT_RANGE_KEYS, &request) => {

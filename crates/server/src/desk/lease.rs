@@ -125,7 +125,8 @@ impl Desk {
         request: &LeaseTimeToLiveRequest,
         answer: &Answer,
     ) {
-        let mut response = LeaseTimeToLiveResponse { id: request.id, ttl: -1, ..Default::default() };
+        let mut response =
+            LeaseTimeToLiveResponse { id: request.id, ttl: -1, ..Default::default() };
         if let Answer::TimeToLive { ttl, granted } = *answer {
             response.ttl = ttl;
             response.granted_ttl = granted;

@@ -12,6 +12,7 @@
 //! Always true: a call is answered once, by its own desk; an answer that comes too late (the
 //! caller has gone, the connection has closed) is dropped.
 
+mod answers;
 mod auth;
 mod call;
 mod cluster;
@@ -24,6 +25,7 @@ mod kv;
 mod lease;
 mod maintenance;
 mod run;
+mod upkeep;
 mod watching;
 
 pub use call::CallId;

@@ -5,10 +5,8 @@ use super::connection::{Connection, Listener, NewConnection, Protocol, ReadOutco
 use super::header::Headers;
 use super::http::HttpLane;
 use super::kv::Deferred;
-use super::watching::UNSENT_BYTES_MAX;
 use crate::inbox::Inbox;
 use crate::mail::{DeskBox, Letter, Settled};
-use crate::method::Method;
 use crate::office::Office;
 use crate::pulse::Pulse;
 use api::Error;
@@ -24,7 +22,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Reply, View};
+use store::View;
 use watch::{StreamKey, Watches};
 
 /// Timeouts, progress notifications and quiet letters are looked at this often.
@@ -32,9 +30,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// Tokens below this one are listeners; the waker has the one before it.
 const FIRST_CONNECTION: usize = 64;
 pub const WAKER: Token = Token(FIRST_CONNECTION - 1);
-/// How long a connection may be silent before it has said what it wants.
-const HEAD_PATIENCE: Duration = Duration::from_secs(300);
-/// Room for the first bytes that tell HTTP/2 from HTTP/1.
+/// What a connection may make us hold of messages that have not come whole.
+const PARTIAL_BYTES_MAX: usize = 16 << 20;
+/// The first bytes that tell HTTP/2 from HTTP/1.
 const PREFACE: &[u8] = h2::PREFACE;
 
 /// Numbers that bound what a caller may ask.
@@ -81,28 +79,30 @@ pub struct DeskConfig {
 }
 
 /// A proposal on its way.
-struct Proposed {
-    call: CallId,
+pub(super) struct Proposed {
+    pub call: CallId,
     /// In milliseconds of the desk's clock.
-    deadline: u64,
+    pub deadline: u64,
 }
 
 pub struct Desk {
     pub(super) shared: Arc<Shared>,
     pub(super) number: usize,
     poll: Poll,
-    listeners: Vec<(Listener, Serves)>,
+    pub(super) listeners: Vec<(Listener, Serves)>,
     pub(super) connections: Slab<Connection>,
     generation: u32,
     next_desk: usize,
     pub(super) ids: Ids,
-    proposed: FxHashMap<u64, Proposed>,
+    pub(super) proposed: FxHashMap<u64, Proposed>,
     proposals: Vec<Event>,
     /// Questions to the replica that are open, by token.
     pub(super) asked: FxHashMap<u64, (CallId, Deferred)>,
     pub(super) next_token: u64,
     /// Reads that wait for the store to reach an index, in the order of the index.
     pub(super) reads: VecDeque<(u64, CallId, Deferred)>,
+    /// Reads of callers that have not yet taken what they asked for before.
+    pub(super) parked: Vec<(CallId, Deferred)>,
     /// Permissions to send more of a stream, given back when its peer has taken enough.
     pub(super) held_back: Vec<(CallId, tokio::sync::OwnedSemaphorePermit)>,
     pub(super) watches: Watches,
@@ -112,12 +112,14 @@ pub struct Desk {
     pub(super) catching_up: bool,
     pub(super) events_counted: u64,
     pub(super) headers: Headers,
+    /// The buffer that sockets are read into.
+    spare_input: BytesMut,
     /// Connections with something to write, or something to read that was put off.
     pub(super) dirty: Vec<usize>,
     started: Instant,
     pub(super) now_ms: u64,
     stopping: Option<u64>,
-    leaderless_since: Option<u64>,
+    pub(super) leaderless_since: Option<u64>,
 }
 
 impl Desk {
@@ -136,6 +138,7 @@ impl Desk {
             asked: FxHashMap::default(),
             next_token: 0,
             reads: VecDeque::new(),
+            parked: Vec::new(),
             held_back: Vec::new(),
             watches: Watches::new(config.watch, config.revision),
             streams: FxHashMap::default(),
@@ -144,6 +147,7 @@ impl Desk {
             catching_up: false,
             events_counted: 0,
             headers,
+            spare_input: BytesMut::new(),
             dirty: Vec::new(),
             started: Instant::now(),
             now_ms: 0,
@@ -177,6 +181,7 @@ impl Desk {
             }
             self.read_letters();
             self.run_ready_reads();
+            self.run_parked_reads();
             self.let_streams_go_on();
             self.step_watches();
             if self.now_ms >= next_tick {
@@ -195,15 +200,15 @@ impl Desk {
     }
 
     /// Whether there is something to do without anything new happening.
-    fn has_work(&self) -> bool {
-        self.catching_up || !self.dirty.is_empty()
+    fn has_work(&mut self) -> bool {
+        self.catching_up || !self.dirty.is_empty() || self.can_run_parked()
     }
 
     fn is_idle(&self) -> bool {
         self.connections.is_empty()
     }
 
-    fn accept(&mut self, listener: usize) {
+    pub(super) fn accept(&mut self, listener: usize) {
         loop {
             let (listener, serves) = &self.listeners[listener];
             match listener.accept() {
@@ -280,6 +285,10 @@ impl Desk {
             if !connection.readable || connection.closing || connection.is_congested() {
                 return;
             }
+            // Connections without a started message hold no buffer: they share the desk's.
+            if connection.input.is_empty() {
+                connection.input = std::mem::take(&mut self.spare_input);
+            }
             match connection.read() {
                 Ok(ReadOutcome::More) => {}
                 Ok(ReadOutcome::Drained) => connection.readable = false,
@@ -296,6 +305,11 @@ impl Desk {
             connection.pinged = false;
             let ended = connection.ended;
             self.step_input(key);
+            if let Some(connection) = self.connections.get_mut(key)
+                && connection.input.is_empty()
+            {
+                self.spare_input = std::mem::take(&mut connection.input);
+            }
             if ended {
                 self.on_peer_ended(key);
                 return;
@@ -345,6 +359,7 @@ impl Desk {
             };
             let limits = h2::Limits {
                 message_bytes_max: limits.request_bytes_max + (512 << 10),
+                partial_bytes_max: PARTIAL_BYTES_MAX,
                 ping_interval_min_ms: limits.ping_interval_min.as_millis() as u64,
                 ..h2::Limits::default()
             };
@@ -378,10 +393,10 @@ impl Desk {
                 _ => {}
             }
         }
-        if received.is_err() {
-            if let Some(connection) = self.connections.get_mut(key) {
-                connection.closing = true;
-            }
+        if received.is_err()
+            && let Some(connection) = self.connections.get_mut(key)
+        {
+            connection.closing = true;
         }
         self.mark_dirty(key);
     }
@@ -452,96 +467,6 @@ impl Desk {
         self.connections.iter().map(|(key, _)| key).collect()
     }
 
-    fn tick(&mut self) {
-        for listener in 0..self.listeners.len() {
-            self.accept(listener);
-        }
-        let now = self.now_ms;
-        let late: Vec<u64> =
-            self.proposed.iter().filter(|(_, p)| p.deadline <= now).map(|(&id, _)| id).collect();
-        for id in late {
-            if let Some(Proposed { call, .. }) = self.proposed.remove(&id) {
-                self.shared.metrics.server.proposals_failed.inc();
-                self.fail(call, Error::TIMEOUT);
-            }
-        }
-        self.shared.desks[self.number].set_pending(self.proposed.len() as u64);
-        self.expire_reads();
-        self.expire_calls();
-        self.end_leaderless_streams();
-        self.look_after_connections();
-        self.tick_watches();
-    }
-
-    /// Calls whose callers have stopped waiting.
-    fn expire_calls(&mut self) {
-        let now = self.now_ms;
-        let mut late = Vec::new();
-        for (key, connection) in &self.connections {
-            if let Protocol::Grpc { calls, .. } = &connection.protocol {
-                let due = calls.iter().filter(|(_, call)| call.deadline.is_some_and(|d| d <= now));
-                late.extend(due.map(|(&stream, _)| connection.id(key, Lane::Grpc(stream))));
-            }
-        }
-        for call in late {
-            self.fail(call, Error::CONTEXT_DEADLINE_EXCEEDED);
-        }
-    }
-
-    /// Streams whose callers want a leader end when there has been none for a while.
-    fn end_leaderless_streams(&mut self) {
-        if self.shared.pulse.leader() != 0 {
-            self.leaderless_since = None;
-            return;
-        }
-        let since = *self.leaderless_since.get_or_insert(self.now_ms);
-        let patience = 3 * self.shared.limits.election.as_millis() as u64;
-        if self.now_ms - since < patience {
-            return;
-        }
-        let mut ended = Vec::new();
-        for (key, connection) in &self.connections {
-            if let Protocol::Grpc { calls, .. } = &connection.protocol {
-                let waiting = calls.iter().filter(|(_, call)| call.needs_leader && call.is_stream());
-                ended.extend(waiting.map(|(&stream, _)| connection.id(key, Lane::Grpc(stream))));
-            }
-        }
-        for call in ended {
-            self.fail(call, Error::NO_LEADER);
-        }
-    }
-
-    /// Pings the silent, and closes those that do not even answer that, or that never finish
-    /// saying what they want.
-    fn look_after_connections(&mut self) {
-        let now = self.now_ms;
-        let keepalive = self.shared.limits.keepalive;
-        let mut gone = Vec::new();
-        let mut pinged = Vec::new();
-        for (key, connection) in &mut self.connections {
-            let silent = Duration::from_millis(now - connection.last_input_ms);
-            match (&mut connection.protocol, keepalive) {
-                (Protocol::Grpc { link, .. }, Some((interval, timeout))) => {
-                    if silent >= interval + timeout {
-                        gone.push(key);
-                    } else if silent >= interval && !connection.pinged {
-                        connection.pinged = true;
-                        link.ping([0; 8]);
-                        pinged.push(key);
-                    }
-                }
-                (Protocol::Grpc { .. }, None) => {}
-                (Protocol::Unknown, _) if silent >= HEAD_PATIENCE => gone.push(key),
-                (Protocol::Http(http), _) if silent >= HEAD_PATIENCE && !http.is_busy() => {
-                    gone.push(key);
-                }
-                _ => {}
-            }
-        }
-        pinged.into_iter().for_each(|key| self.mark_dirty(key));
-        gone.into_iter().for_each(|key| self.close(key));
-    }
-
     /// Hands an entry to the log; the call is answered when it is applied.
     pub(super) fn propose(&mut self, call: CallId, id: u64, entry: Bytes) {
         let timeout = self.shared.limits.request_timeout.as_millis() as u64;
@@ -549,11 +474,7 @@ impl Desk {
         self.proposals.push(Event::Propose { id, data: entry });
     }
 
-    pub(super) fn propose_conf_change(
-        &mut self,
-        call: CallId,
-        change: raftpb::ConfChange,
-    ) {
+    pub(super) fn propose_conf_change(&mut self, call: CallId, change: raftpb::ConfChange) {
         let timeout = self.shared.limits.request_timeout.as_millis() as u64;
         self.proposed.insert(change.id, Proposed { call, deadline: self.now_ms + timeout });
         self.proposals.push(Event::ProposeConfChange { change });
@@ -569,11 +490,11 @@ impl Desk {
     }
 
     pub(super) fn mark_dirty(&mut self, key: usize) {
-        if let Some(connection) = self.connections.get_mut(key) {
-            if !connection.dirty {
-                connection.dirty = true;
-                self.dirty.push(key);
-            }
+        if let Some(connection) = self.connections.get_mut(key)
+            && !connection.dirty
+        {
+            connection.dirty = true;
+            self.dirty.push(key);
         }
     }
 
@@ -589,7 +510,9 @@ impl Desk {
             let drained = connection.output_len() == 0;
             let over = match &connection.protocol {
                 Protocol::Unknown => connection.closing || connection.ended,
-                Protocol::Grpc { link, .. } => connection.closing || (self.stopping.is_some() && link.is_idle()),
+                Protocol::Grpc { link, .. } => {
+                    connection.closing || (self.stopping.is_some() && link.is_idle())
+                }
                 Protocol::Http(http) => {
                     connection.closing || http.is_over() || (connection.ended && !http.is_busy())
                 }
@@ -608,8 +531,8 @@ impl Desk {
 
     pub(super) fn close(&mut self, key: usize) {
         let Some(mut connection) = self.connections.try_remove(key) else { return };
-        for (lane, call) in connection.take_calls() {
-            self.drop_call(connection.id(key, lane), call);
+        for call in connection.take_calls() {
+            self.drop_call(call);
         }
         // The descriptor is closed right after, which takes it out of the poll in any case.
         let _gone = self.poll.registry().deregister(connection.socket.source());
@@ -622,146 +545,7 @@ impl Desk {
             return;
         }
         if let Some(call) = connection.end_call(id.lane) {
-            self.drop_call(id, call);
+            self.drop_call(call);
         }
-    }
-
-    pub(super) fn drop_call(&mut self, id: CallId, call: Call) {
-        self.count_end(call.method, &call, api::Code::Canceled);
-        if let State::Watching(stream) = call.state {
-            self.forget_watch_stream(stream);
-        }
-        let _whoever_works_on_it_learns_when_this_is_dropped = id;
-    }
-
-    fn settle(&mut self, call: CallId, result: Result<Reply, Error>) {
-        match result {
-            Ok(reply) => self.reply(call, reply),
-            Err(error) => self.fail(call, error),
-        }
-    }
-
-    /// Answers with a header and what follows it.
-    pub(super) fn reply(&mut self, call: CallId, reply: Reply) {
-        let header = self.header(reply.revision);
-        self.answer(call, &[header, reply.body]);
-    }
-
-    pub(super) fn header(&mut self, revision: i64) -> Bytes {
-        self.headers.write(revision, self.shared.pulse.applied_term())
-    }
-
-    /// The answer of a unary call, in pieces.
-    pub(super) fn answer(&mut self, id: CallId, parts: &[Bytes]) {
-        let Some(connection) = self.connections.get_mut(id.connection) else { return };
-        if connection.generation != id.generation {
-            return;
-        }
-        let Some(call) = connection.end_call(id.lane) else { return };
-        match (&mut connection.protocol, id.lane) {
-            (Protocol::Grpc { link, .. }, Lane::Grpc(stream)) => link.respond_unary(stream, parts),
-            (Protocol::Http(http), _) => {
-                http.respond(&self.shared.transcoder, call.method, parts);
-            }
-            _ => {}
-        }
-        self.count_sent(parts);
-        self.count_end(call.method, &call, api::Code::Ok);
-        self.mark_dirty(id.connection);
-    }
-
-    /// Ends a call with an error.
-    pub(super) fn fail(&mut self, id: CallId, error: Error) {
-        let Some(connection) = self.connections.get_mut(id.connection) else { return };
-        if connection.generation != id.generation {
-            return;
-        }
-        let Some(call) = connection.end_call(id.lane) else { return };
-        match (&mut connection.protocol, id.lane) {
-            (Protocol::Grpc { link, .. }, Lane::Grpc(stream)) => {
-                link.finish(stream, error.code as u8, &error.message);
-            }
-            (Protocol::Http(http), _) => http.fail(call.method, &error),
-            _ => {}
-        }
-        if let State::Watching(stream) = call.state {
-            self.forget_watch_stream(stream);
-        }
-        self.count_end(call.method, &call, error.code);
-        self.mark_dirty(id.connection);
-    }
-
-    /// One message of a stream.
-    pub(super) fn send_message(&mut self, id: CallId, parts: &[Bytes]) {
-        let Some(connection) = self.connections.get_mut(id.connection) else { return };
-        if connection.generation != id.generation {
-            return;
-        }
-        let Some(call) = connection.call_mut(id.lane) else { return };
-        let method = call.method;
-        match (&mut connection.protocol, id.lane) {
-            (Protocol::Grpc { link, .. }, Lane::Grpc(stream)) => link.send_message(stream, parts),
-            (Protocol::Http(http), _) => {
-                http.send_message(&self.shared.transcoder, method, parts);
-            }
-            _ => {}
-        }
-        self.count_sent(parts);
-        self.shared.metrics.grpc.method(method as usize).sent();
-        self.mark_dirty(id.connection);
-    }
-
-    /// Ends a stream that went well.
-    pub(super) fn finish_stream(&mut self, id: CallId) {
-        let Some(connection) = self.connections.get_mut(id.connection) else { return };
-        if connection.generation != id.generation {
-            return;
-        }
-        let Some(call) = connection.end_call(id.lane) else { return };
-        match (&mut connection.protocol, id.lane) {
-            (Protocol::Grpc { link, .. }, Lane::Grpc(stream)) => link.finish(stream, 0, ""),
-            (Protocol::Http(http), _) => http.finish_stream(),
-            _ => {}
-        }
-        self.count_end(call.method, &call, api::Code::Ok);
-        self.mark_dirty(id.connection);
-    }
-
-    /// Streams that the office fills may go on when their peers have taken enough.
-    fn let_streams_go_on(&mut self) {
-        if self.held_back.is_empty() {
-            return;
-        }
-        for (id, permit) in std::mem::take(&mut self.held_back) {
-            if self.call_mut(id).is_some() && self.unsent(id) > UNSENT_BYTES_MAX {
-                self.held_back.push((id, permit));
-            }
-        }
-    }
-
-    /// Bytes of a call that its peer has not taken yet.
-    pub(super) fn unsent(&mut self, id: CallId) -> usize {
-        let Some(connection) = self.connections.get_mut(id.connection) else { return 0 };
-        let pending = match (&connection.protocol, id.lane) {
-            (Protocol::Grpc { link, .. }, Lane::Grpc(stream)) => link.pending(stream),
-            _ => 0,
-        };
-        pending + connection.output_len()
-    }
-
-    fn count_sent(&self, parts: &[Bytes]) {
-        let bytes: usize = parts.iter().map(Bytes::len).sum();
-        self.shared.metrics.network.client_sent_bytes.add(bytes as u64);
-    }
-
-    fn count_end(&self, method: Method, call: &Call, code: api::Code) {
-        let took = call.began.elapsed();
-        if took > self.shared.limits.slow_request && !call.is_stream() && !call.may_wait() {
-            config::warn!(self.shared.logger, "request stats",
-                "time spent" => took,
-                "response type" => method.info().path,
-                "response code" => code as u64);
-        }
-        self.shared.metrics.grpc.method(method as usize).handled(code, took);
     }
 }

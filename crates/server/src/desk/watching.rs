@@ -77,7 +77,8 @@ impl Desk {
         // A compaction may have passed a watcher that is blocked.
         self.catching_up = !self.streams.is_empty();
         let counts = self.watches.counts();
-        let sent = counts.events_total - std::mem::replace(&mut self.events_counted, counts.events_total);
+        let sent =
+            counts.events_total - std::mem::replace(&mut self.events_counted, counts.events_total);
         self.shared.metrics.mvcc.events.add(sent);
         self.shared.desks[self.number].set_watch_counts(
             counts.streams as u64,

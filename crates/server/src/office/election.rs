@@ -39,11 +39,11 @@ impl Office {
             // The same lease stands already: it may have something new to say.
             let standing = range_kv(&response, 0).cloned().unwrap_or_default();
             leader.rev = standing.create_revision;
-            if standing.value != request.value {
-                if let Err(error) = self.proclaim_as(&leader, request.value).await {
-                    let _best_effort = self.resign_as(&leader).await;
-                    return Err(error.as_unknown());
-                }
+            if standing.value != request.value
+                && let Err(error) = self.proclaim_as(&leader, request.value).await
+            {
+                let _best_effort = self.resign_as(&leader).await;
+                return Err(error.as_unknown());
             }
         }
         tokio::select! {

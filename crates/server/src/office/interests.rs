@@ -4,6 +4,7 @@
 //! happens in between.
 
 use api::KeyRange;
+use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,11 +19,13 @@ pub struct Interests {
     next: AtomicU64,
 }
 
+type Ear = mpsc::UnboundedSender<Arc<Change>>;
+
 #[derive(Default)]
 struct Table {
     /// Waiters for exactly one key: the usual case, and there may be thousands.
-    exact: HashMap<bytes::Bytes, Vec<(u64, mpsc::UnboundedSender<Arc<Change>>)>>,
-    ranges: Vec<(u64, KeyRange, mpsc::UnboundedSender<Arc<Change>>)>,
+    exact: HashMap<Bytes, Vec<(u64, Ear)>>,
+    ranges: Vec<(u64, KeyRange, Ear)>,
 }
 
 /// Changes that touch the range, from the moment of registering on. Ends when dropped.

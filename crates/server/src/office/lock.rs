@@ -14,9 +14,13 @@ use tokio::sync::oneshot;
 
 /// Where in the queue a contender stands.
 enum Place {
-    First { revision: i64 },
+    First {
+        revision: i64,
+    },
     /// Its key was created at `mine`, and there are older ones.
-    Behind { mine: i64 },
+    Behind {
+        mine: i64,
+    },
 }
 
 impl Office {

@@ -246,8 +246,13 @@ impl Office {
 
     /// Shows the alarms as they are now in the metrics.
     pub fn count_alarms(&self) {
-        let now: BTreeSet<(u64, i32)> =
-            self.config().view.alarms().iter().map(|alarm| (alarm.member_id, alarm.alarm)).collect();
+        let now: BTreeSet<(u64, i32)> = self
+            .config()
+            .view
+            .alarms()
+            .iter()
+            .map(|alarm| (alarm.member_id, alarm.alarm))
+            .collect();
         let mut shown = self.0.alarms.lock().expect("no holder of this lock panics");
         for &(member_id, alarm) in shown.union(&now) {
             let name = AlarmType::try_from(alarm).map_or("UNKNOWN", |alarm| alarm.as_str_name());

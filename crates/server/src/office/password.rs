@@ -42,8 +42,7 @@ impl Office {
         }
         let (password, cost) = (password.to_owned(), self.config().bcrypt_cost);
         let hashed = self.on_own_thread(move || bcrypt::hash(password, cost)).await?;
-        let hashed =
-            hashed.map_err(|e| Error::with_text(api::Code::Internal, e.to_string()))?;
+        let hashed = hashed.map_err(|e| Error::with_text(api::Code::Internal, e.to_string()))?;
         Ok(STANDARD.encode(hashed))
     }
 }

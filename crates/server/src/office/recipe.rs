@@ -42,7 +42,10 @@ impl Office {
     }
 
     /// A fresh read and its revision.
-    pub(super) async fn range(&self, request: &RangeRequest) -> Result<(RangeResponse, i64), Error> {
+    pub(super) async fn range(
+        &self,
+        request: &RangeRequest,
+    ) -> Result<(RangeResponse, i64), Error> {
         store::check_range(request)?;
         if !request.serializable {
             self.barrier().await?;
@@ -99,11 +102,8 @@ impl Office {
 
 /// `name/lease`, the lease in hexadecimal; a negative one with its sign.
 pub fn contender_key(prefix: &[u8], lease: i64) -> Bytes {
-    let lease = if lease < 0 {
-        format!("-{:x}", lease.unsigned_abs())
-    } else {
-        format!("{lease:x}")
-    };
+    let lease =
+        if lease < 0 { format!("-{:x}", lease.unsigned_abs()) } else { format!("{lease:x}") };
     [prefix, lease.as_bytes()].concat().into()
 }
 
@@ -160,8 +160,6 @@ pub fn decode<M: Message + Default>(bytes: Bytes) -> Result<M, Error> {
 pub fn refusal(error: ReadError) -> Error {
     match error {
         ReadError::Refused(error) => error,
-        ReadError::Damaged(damage) => {
-            Error::with_text(api::Code::DataLoss, damage.to_string())
-        }
+        ReadError::Damaged(damage) => Error::with_text(api::Code::DataLoss, damage.to_string()),
     }
 }

@@ -26,7 +26,10 @@ impl Office {
                 if self.config().view.downgrade().enabled {
                     self.set_downgrade(false, String::new()).await?;
                 } else {
-                    config::warn!(self.config().logger, "no downgrade is under way, so there is nothing to cancel");
+                    config::warn!(
+                        self.config().logger,
+                        "no downgrade is under way, so there is nothing to cancel"
+                    );
                 }
             }
             Err(_) => return Err(Error::UNKNOWN_METHOD),

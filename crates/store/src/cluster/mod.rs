@@ -68,7 +68,8 @@ impl Cluster {
         }
     }
 
-    /// The cluster agrees on a version. From 3.6 on the storage is marked with its own.
+    /// The cluster agrees on a version. From 3.6 on the storage is marked with its own; before, there
+    /// was no such mark.
     pub fn set_version(&mut self, engine: &dyn Engine, version: &str) -> engine::Result<bool> {
         let Some(parsed) = parse_version(version) else { return Ok(false) };
         engine.put(Bucket::Cluster, CLUSTER_VERSION, version.as_bytes())?;
@@ -76,6 +77,9 @@ impl Cluster {
         if parsed >= (3, 6) && self.storage_version.is_none() {
             engine.put(Bucket::Meta, STORAGE_VERSION, api::CLUSTER_VERSION.as_bytes())?;
             self.storage_version = Some(api::CLUSTER_VERSION.to_owned());
+        } else if parsed < (3, 6) && self.storage_version.is_some() {
+            engine.delete(Bucket::Meta, STORAGE_VERSION)?;
+            self.storage_version = None;
         }
         Ok(true)
     }

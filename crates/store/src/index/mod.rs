@@ -8,14 +8,16 @@
 
 mod history;
 mod key;
+mod restore;
 
 pub(crate) use history::{Found, History, Rev};
+pub(crate) use restore::Restorer;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use api::KeyRange;
-use engine::{Revision, RowHead};
+use engine::Revision;
 
 use key::Key;
 
@@ -70,26 +72,6 @@ impl Index {
         let previous = history.before(rev.main);
         history.delete(rev);
         previous
-    }
-
-    /// Takes one row back at start. Rows come in revision order.
-    pub fn restore(&mut self, row: &RowHead) {
-        let rev = Rev::from(row.revision);
-        match self.keys.get_mut(row.key.as_ref()) {
-            Some(history) if row.tombstone => history.restore_delete(rev),
-            Some(history) => history.restore_put(rev, row.create_revision, row.version),
-            None => {
-                let history = if row.tombstone {
-                    let mut history = History::empty();
-                    history.restore_delete(rev);
-                    history
-                } else {
-                    let (created, version) = (row.create_revision, row.version);
-                    History::last(Found { modified: rev, created, version })
-                };
-                self.keys.insert(Key::new(&row.key), history);
-            }
-        }
     }
 
     /// Walks the keys of a range that existed at `main`, in key order, from just behind `after`.

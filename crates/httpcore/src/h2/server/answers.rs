@@ -157,7 +157,7 @@ impl Server {
 
     /// The same for all streams together: what this client makes us hold.
     pub fn pending_all(&self) -> usize {
-        self.connection.streams.values().map(|stream| stream.queued).sum()
+        self.connection.link.queued
     }
 
     #[inline]
