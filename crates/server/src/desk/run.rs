@@ -362,13 +362,14 @@ impl Desk {
             Serves::Everything if seen < PREFACE.len() => return false,
             Serves::Everything => true,
         };
+        let message_bytes_max = limits.request_bytes_max + (512 << 10);
         connection.protocol = if is_h2 {
             let settings = h2::Settings {
                 max_concurrent_streams: limits.concurrent_streams_max,
                 ..h2::Settings::default()
             };
             let limits = h2::Limits {
-                message_bytes_max: limits.request_bytes_max + (512 << 10),
+                message_bytes_max,
                 partial_bytes_max: PARTIAL_BYTES_MAX,
                 ping_interval_min_ms: limits.ping_interval_min.as_millis() as u64,
                 ..h2::Limits::default()
@@ -376,7 +377,7 @@ impl Desk {
             let link = Box::new(h2::Server::new(settings, limits));
             Protocol::Grpc { link, calls: FxHashMap::default() }
         } else {
-            Protocol::Http(Box::new(HttpLane::new(connection.serves)))
+            Protocol::Http(Box::new(HttpLane::new(connection.serves, message_bytes_max)))
         };
         true
     }
