@@ -73,11 +73,22 @@ impl Desk {
                 _ => continue,
             };
             match self.shared.transcoder.request(request, &json) {
-                Ok(message) => self.on_message(id, message.into()),
+                Ok(message) => self.on_json_message(id, message.into()),
                 Err(error) => self.fail(id, error.into()),
             }
         }
         self.mark_dirty(key);
+    }
+
+    /// The gateway of etcd sends what it has read over gRPC, so gRPC's limit holds for it too.
+    fn on_json_message(&mut self, id: CallId, message: Bytes) {
+        let allowed = self.shared.limits.message_bytes_max();
+        if message.len() <= allowed {
+            return self.on_message(id, message);
+        }
+        let length = message.len();
+        let text = format!("grpc: received message larger than max ({length} vs. {allowed})");
+        self.fail(id, Error::with_text(Code::ResourceExhausted, text));
     }
 
     fn on_http_request(&mut self, key: usize, request: &Request) {
@@ -215,7 +226,7 @@ impl Desk {
                     return self.on_half_close(id);
                 }
                 match shared.transcoder.request(method.info().request, &body) {
-                    Ok(message) => self.on_message(id, message.into()),
+                    Ok(message) => self.on_json_message(id, message.into()),
                     Err(error) => self.fail(id, error.into()),
                 }
             }
@@ -271,7 +282,7 @@ fn upgrade(lane: &mut HttpLane, request: &Request, limits: &Limits) -> bool {
     lane.link = match std::mem::replace(&mut lane.link, unused) {
         Link::Http(mut link) => {
             link.upgrade(&fields);
-            let message_bytes_max = limits.request_bytes_max + (512 << 10);
+            let message_bytes_max = limits.message_bytes_max();
             Link::Socket(ws::Server::new(ws::Limits { message_bytes_max }, link.into_output()))
         }
         socket => socket,

@@ -52,6 +52,13 @@ pub struct Limits {
     pub slow_request: Duration,
 }
 
+impl Limits {
+    /// What gRPC takes in: a request, and room for what surrounds it.
+    pub fn message_bytes_max(&self) -> usize {
+        self.request_bytes_max + (512 << 10)
+    }
+}
+
 /// What all desks read and none changes.
 pub struct Shared {
     pub view: View,
@@ -362,7 +369,7 @@ impl Desk {
             Serves::Everything if seen < PREFACE.len() => return false,
             Serves::Everything => true,
         };
-        let message_bytes_max = limits.request_bytes_max + (512 << 10);
+        let message_bytes_max = limits.message_bytes_max();
         connection.protocol = if is_h2 {
             let settings = h2::Settings {
                 max_concurrent_streams: limits.concurrent_streams_max,

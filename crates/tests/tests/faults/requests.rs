@@ -69,6 +69,11 @@ fn large_requests_are_refused() {
     let says = "grpc: received message larger than max (";
     assert!(refused.message.starts_with(says), "{refused:?}");
     assert!(refused.message.ends_with(" vs. 2097152)"), "{refused:?}");
+    let body = format!("{{\"key\":\"a2V5\",\"value\":\"{}\"}}", "eHh4".repeat(800_000));
+    let reply = http(&server.endpoint, "POST", "/v3/kv/put", &[], body.as_bytes(), WAIT);
+    let says = "grpc: received message larger than max (2400010 vs. 2097152)";
+    assert_eq!(reply.json().expect("errors are JSON")["message"], says);
+    assert_eq!(reply.status, 429);
     // The connection goes on.
     put(&mut grpc, "key", "x").expect("writes are served");
     assert_serves(&server.endpoint);
