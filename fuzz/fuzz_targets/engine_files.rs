@@ -4,4 +4,6 @@
 #[allow(dead_code, reason = "each target uses one entry")]
 mod entries;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| entries::engine_files(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    entries::engine_files(data);
+});

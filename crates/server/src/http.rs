@@ -49,6 +49,35 @@ impl Policy {
     }
 }
 
+/// The path, with its escapes resolved, and the query of a request's target; `None` if it has none
+/// that makes sense.
+pub fn split_target(target: &str) -> Option<(String, &str)> {
+    let local = match target.split_once("://") {
+        // As proxies ask: the host is in its header too.
+        Some((scheme, rest)) if scheme.bytes().all(|b| b.is_ascii_alphabetic()) => {
+            rest.find('/').map_or("/", |at| &rest[at..])
+        }
+        _ => target,
+    };
+    if !local.starts_with('/') && local != "*" {
+        return None;
+    }
+    let (path, query) = local.split_once('?').unwrap_or((local, ""));
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        if byte == b'%' {
+            let hex = std::str::from_utf8(tail.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(hex, 16).ok()?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(byte);
+            rest = tail;
+        }
+    }
+    Some((String::from_utf8_lossy(&bytes).into_owned(), query))
+}
+
 /// Where a path that is not in its plainest form is sent instead: repeated slashes and steps like
 /// `..` are taken out, and the gateway's root gets its slash.
 pub fn plainer_path(path: &str) -> Option<String> {
@@ -102,6 +131,20 @@ mod tests {
         assert!(policy.allows_host(Some("[::1]:2379")));
         assert!(!policy.allows_host(Some("evil.com")));
         assert!(!policy.allows_host(None));
+    }
+
+    #[test]
+    fn targets_come_in_several_forms() {
+        let split = |target| split_target(target).map(|(path, query)| (path, query.to_string()));
+        let expected = |path: &str, query: &str| Some((path.to_string(), query.to_string()));
+        assert_eq!(split("/he%61lth?a=%41"), expected("/health", "a=%41"));
+        assert_eq!(split("http://host:1/health?a"), expected("/health", "a"));
+        assert_eq!(split("http://host"), expected("/", ""));
+        assert_eq!(split("/a?b=http://c/d"), expected("/a", "b=http://c/d"));
+        assert_eq!(split("*"), expected("*", ""));
+        for bad in ["health", "", "/a%2", "/a%zz", "host:80"] {
+            assert_eq!(split(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ use wal::SnapshotMark;
 
 /// Bytes that one step of collection may move: a few milliseconds of a disk's time.
 const COLLECT_BYTES: usize = 1 << 20;
+/// Steps between two syncs.
+const COLLECT_STEPS: usize = 4;
 /// Bytes of old rows that are checked in each round; a gigabyte takes about half an hour.
 const SCRUB_BYTES: usize = 64 << 10;
 
@@ -77,8 +79,8 @@ impl Keeper {
                 return Ok(());
             }
             self.mark_snapshot(&before);
-            if collecting {
-                collecting = self.engine.collect(COLLECT_BYTES, false)?;
+            for _ in 0..COLLECT_STEPS {
+                collecting = collecting && self.engine.collect(COLLECT_BYTES, false)?;
             }
             collecting |= self.view.compaction_finished() == self.view.compacted();
             self.engine.scrub(SCRUB_BYTES)?;

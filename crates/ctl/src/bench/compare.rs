@@ -165,13 +165,12 @@ impl Comparison {
             pid: Some(server.pid()),
         })?;
         let name = "watch fan-out, 1 writer, 500 watchers";
-        let table = &mut self.table;
-        table.add(name, "events/s", "", which, outcome.events_per_second());
+        self.add(name, "events/s", "", which, outcome.events_per_second());
         let rate = outcome.events_per_cpu_second().unwrap_or_default();
         let name = "watch fan-out, per server CPU";
-        table.add(name, "events/CPU s", ">= 3", which, rate);
+        self.add(name, "events/CPU s", ">= 3", which, rate);
         let p99 = outcome.delivery.percentile(99.0).as_secs_f64() * 1e3;
-        table.add("watch fan-out, delivery p99", "ms", "", which, p99);
+        self.add("watch fan-out, delivery p99", "ms", "", which, p99);
         Ok(())
     }
 
@@ -182,7 +181,7 @@ impl Comparison {
             self.put_in_order(server, &large, self.keys)?;
             let rss = megabytes(process::usage(server.pid())?.rss_bytes);
             let name = format!("memory (RSS) after {} keys", self.keys);
-            self.table.add(&name, "MB", "<= 0.5", which, rss);
+            self.add(&name, "MB", "<= 0.5", which, rss);
         }
         Ok(())
     }
@@ -193,10 +192,9 @@ impl Comparison {
                 self.say(round, servers[which].name, "restart");
                 let (stopped, started) = servers[which].restart()?;
                 let rss = megabytes(process::usage(servers[which].pid())?.rss_bytes);
-                let table = &mut self.table;
-                table.add("restart on them", "s", "<= 0.5", which, started.as_secs_f64());
-                table.add("orderly stop", "s", "", which, stopped.as_secs_f64());
-                table.add("memory (RSS) after a restart", "MB", "", which, rss);
+                self.add("restart on them", "s", "<= 0.5", which, started.as_secs_f64());
+                self.add("orderly stop", "s", "", which, stopped.as_secs_f64());
+                self.add("memory (RSS) after a restart", "MB", "", which, rss);
             }
         }
         Ok(())
@@ -220,7 +218,7 @@ impl Comparison {
                     let goal = if phase.name == "quiet" { "" } else { "< 50 ms" };
                     let name = format!("slowest request, {}", phase.name);
                     let slowest = phase.slowest().as_secs_f64() * 1e3;
-                    self.table.add(&name, "ms", goal, which, slowest);
+                    self.add(&name, "ms", goal, which, slowest);
                 }
             }
         }
@@ -258,16 +256,28 @@ impl Comparison {
         plan: &load::Plan,
         outcome: Outcome,
     ) -> Result<(), Error> {
-        let table = &mut self.table;
-        table.add(name, "1/s", ">= 2", which, outcome.per_second());
+        self.add(name, "1/s", ">= 2", which, outcome.per_second());
         let cpu = outcome.server_cpu_us().unwrap_or_default();
-        table.add(&format!("{name}: server CPU"), "µs", "<= 0.5", which, cpu);
+        self.add(&format!("{name}: server CPU"), "µs", "<= 0.5", which, cpu);
         let generator = outcome.generator_cpu.as_secs_f64() * 1e6;
         let generator = generator / outcome.succeeded.max(1) as f64;
-        table.add(&format!("{name}: generator CPU"), "µs", "", which, generator);
+        self.add(&format!("{name}: generator CPU"), "µs", "", which, generator);
         let p99 = outcome.latency.percentile(99.0).as_secs_f64() * 1e3;
-        table.add(&format!("{name}: p99"), "ms", "", which, p99);
+        self.add(&format!("{name}: p99"), "ms", "", which, p99);
         outcome.complete(plan.endpoints[0])
+    }
+
+    /// Shows each figure as it comes, so that a run that is interrupted has not been for nothing.
+    fn add(
+        &mut self,
+        name: &str,
+        unit: &'static str,
+        goal: &'static str,
+        which: usize,
+        value: f64,
+    ) {
+        eprintln!("         {name}: {value:.2} {unit}");
+        self.table.add(name, unit, goal, which, value);
     }
 
     fn key_space(&self, space: u64) -> KeySpace {

@@ -8,7 +8,7 @@ use super::connection::{Protocol, Serves};
 use super::dispatch::Metadata;
 use super::http::{Current, GatewayCall, HttpLane, Link};
 use super::run::{Desk, Limits};
-use crate::http::{plainer_path, refused_host, text};
+use crate::http::{plainer_path, refused_host, split_target, text};
 use crate::method::{Method, Shape};
 use crate::office::{HttpRequest, HttpResponse};
 use api::{Code, Error};
@@ -67,6 +67,7 @@ impl Desk {
         }
         let Current::Gateway(gateway) = &lane.current else { return self.mark_dirty(key) };
         let request = gateway.method.info().request;
+        let takes_stream = gateway.splitter.is_some();
         for event in events {
             let json = match event {
                 ws::Event::Text(json) | ws::Event::Binary(json) => json,
@@ -74,6 +75,8 @@ impl Desk {
             };
             match self.shared.transcoder.request(request, &json) {
                 Ok(message) => self.on_json_message(id, message.into()),
+                // As in a body: what cannot be read acts like its end.
+                Err(_) if takes_stream => self.on_half_close(id),
                 Err(error) => self.fail(id, error.into()),
             }
         }
@@ -86,9 +89,7 @@ impl Desk {
         if message.len() <= allowed {
             return self.on_message(id, message);
         }
-        let length = message.len();
-        let text = format!("grpc: received message larger than max ({length} vs. {allowed})");
-        self.fail(id, Error::with_text(Code::ResourceExhausted, text));
+        self.fail(id, too_large(message.len(), allowed));
     }
 
     fn on_http_request(&mut self, key: usize, request: &Request) {
@@ -97,7 +98,13 @@ impl Desk {
         lane.number = lane.number.wrapping_add(1);
         lane.fields.clear();
         let target = String::from_utf8_lossy(&request.target).into_owned();
-        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+        let connects = request.method.as_ref() == b"CONNECT";
+        let split = if connects { Some((target.clone(), "")) } else { split_target(&target) };
+        let Some((path, query)) = split else {
+            lane.current = Current::Refused;
+            let body = Bytes::from_static(b"400 Bad Request");
+            return lane.write_plain(400, "text/plain; charset=utf-8", body, &[]);
+        };
         let serves = lane.serves;
         if matches!(serves, Serves::Everything | Serves::Http) {
             let host = text(&request.headers, "host");
@@ -117,7 +124,7 @@ impl Desk {
                 lane.current = Current::Refused;
                 return lane.write_plain(200, "", Bytes::new(), &[]);
             }
-            if let Some(plain) = plainer_path(path) {
+            if let Some(plain) = plainer_path(&path).filter(|_| !connects) {
                 lane.current = Current::Refused;
                 return lane.write_redirect(request.method.as_ref(), &plain, query);
             }
@@ -128,7 +135,7 @@ impl Desk {
         }
         lane.current = Current::Endpoint(HttpRequest {
             method: String::from_utf8_lossy(&request.method).into_owned(),
-            path: path.to_owned(),
+            path,
             query: query.to_owned(),
             serves,
         });
@@ -212,6 +219,10 @@ impl Desk {
         let shared = self.shared.clone();
         let number = self.number;
         let Some(lane) = self.http_lane(key) else { return };
+        if matches!(lane.link, Link::Socket(_)) {
+            // The end of the upgrade's head; requests come as messages.
+            return;
+        }
         match std::mem::replace(&mut lane.current, Current::None) {
             Current::Endpoint(request) => {
                 lane.current = Current::AtOffice;
@@ -261,12 +272,19 @@ impl Desk {
     }
 }
 
+/// What gRPC says of a message beyond its limit, which holds behind the gateway too.
+fn too_large(bytes: usize, bytes_max: usize) -> Error {
+    let text = format!("grpc: received message larger than max ({bytes} vs. {bytes_max})");
+    Error::with_text(Code::ResourceExhausted, text)
+}
+
 /// Changes to WebSocket, or refuses to.
 fn upgrade(lane: &mut HttpLane, request: &Request, limits: &Limits) -> bool {
     let accept = match ws::handshake(&request.headers) {
         Ok(accept) => accept,
-        Err(why) => {
-            lane.write_plain(400, "text/plain; charset=utf-8", why.into(), &[]);
+        Err(_) => {
+            let fields = [("Sec-Websocket-Version", "13"), ("X-Content-Type-Options", "nosniff")];
+            lane.write_plain(400, "text/plain; charset=utf-8", "Bad Request\n".into(), &fields);
             return false;
         }
     };

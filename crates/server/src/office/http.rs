@@ -210,14 +210,14 @@ impl Office {
         config.view.member(config.member_id).is_some_and(|member| member.is_learner)
     }
 
-    /// Versions hold nothing that JSON would have to escape.
     fn version_page(&self) -> String {
         let view = &self.config().view;
+        let cluster = view.cluster_version().unwrap_or_else(|| "not_decided".into());
+        let storage = view.storage_version().unwrap_or_else(|| "unknown".into());
+        // Versions need no escaping, and etcd's order is not the alphabet's.
         format!(
-            r#"{{"etcdserver":"{}","etcdcluster":"{}","storage":"{}"}}"#,
-            api::ETCD_VERSION,
-            view.cluster_version().as_deref().unwrap_or("not_decided"),
-            view.storage_version().as_deref().unwrap_or("unknown"),
+            r#"{{"etcdserver":"{}","etcdcluster":"{cluster}","storage":"{storage}"}}"#,
+            api::ETCD_VERSION
         )
     }
 

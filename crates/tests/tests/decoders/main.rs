@@ -46,10 +46,12 @@ decoders! {
 }
 
 fn run(name: &str, entry: entries::Entry) {
+    let mut accepted = 0;
     for file in corpus(name) {
         let bytes = fs::read(&file).expect("a readable file");
-        println!("{}", file.display());
-        entry(&bytes);
+        let is_accepted = entry(&bytes);
+        println!("{} is {}", file.display(), if is_accepted { "accepted" } else { "refused" });
+        accepted += u64::from(is_accepted);
         let (from, rounds) = match variable("DECODERS_SEED") {
             Some(seed) => (seed, 1),
             None => (0, variable("DECODERS_ROUNDS").unwrap_or(300)),
@@ -59,6 +61,7 @@ fn run(name: &str, entry: entries::Entry) {
             entry(&damage::damaged(&bytes, seed));
         }
     }
+    assert!(accepted > 0, "all of the corpus is refused");
 }
 
 /// The files of a target, written anew if that is asked for.

@@ -44,9 +44,12 @@ pub fn of(target: &str) -> Seeds {
         "snap_file" => vec![("snapshot", wal::snap::encode(&snapshot()))],
         "engine_files" => vec![("engine", engine_files())],
         "bolt_database" => vec![("small", bolt_database())],
-        "settings" => {
-            vec![("flags", FLAGS.into()), ("file", format!("--name one\n{FILE}").into_bytes())]
-        }
+        "settings" => vec![
+            ("flags", FLAGS.into()),
+            ("odd-flags", ODD_FLAGS.into()),
+            ("file", format!("--logger=zap\n{FILE}").into_bytes()),
+            ("odd-file", format!("--name one\n{ODD_FILE}").into_bytes()),
+        ],
         other => panic!("{other} has no seeds"),
     }
 }
@@ -58,17 +61,24 @@ const ODDITIES: &str = r#" {"key":"Zm9v","range_end":"\u005a-_8","limit":"922337
 const STREAM: &str = "\x05{\"create_request\":{\"key\":\"Zm9v\"}} \n\t[1,2,{\"a\":\"}\\\"\"}]12 -0.5e+7 \
     true null\"\\u00e9\"{}";
 
-const FLAGS: &str = "--name=one --data-dir dir --listen-client-urls=http://127.0.0.1:1,unix://x:2 \
-    --advertise-client-urls http://[::1]:1 --initial-cluster one=http://localhost:2380 \
-    --auto-compaction-mode=periodic --auto-compaction-retention=1h30m --quota-backend-bytes=8GiB \
-    --feature-gates=LeaseCheckpoint=true,AllBeta=false --cors=* --max-txn-ops=0x10 --pre-vote=false \
-    --log-level debug --auth-token=jwt,pub-key=a,sign-method=RS256 --experimental-x=1";
+const FLAGS: &str = "--name=one --data-dir dir --listen-client-urls=http://127.0.0.1:1 \
+    --advertise-client-urls http://[::1]:1 --auto-compaction-mode=periodic \
+    --auto-compaction-retention=1h30m --quota-backend-bytes=100 --max-txn-ops=0x10 --log-level debug \
+    --feature-gates=LeaseCheckpoint=true --cors=* --pre-vote=false";
+
+const ODD_FLAGS: &str = "-name one --listen-client-urls=http://127.0.0.1:1,unix://x:2 \
+    --initial-cluster one=http://localhost:2380,two=http://[::1:3 --quota-backend-bytes=8GiB \
+    --feature-gates=AllBeta=false,,X --auth-token=jwt,pub-key=a,sign-method=RS256 \
+    --initial-cluster-state=old --experimental-x=1 -- --pre-vote=maybe rest";
 
 const FILE: &str = "# A file.\nname: 'two'\ndata-dir: \"d\\u0061ta\"\nheartbeat-interval: 100\n\
-    election-timeout: 1_000\nlisten-client-urls: http://127.0.0.1:1\n\
-    advertise-client-urls: >-\n  http://127.0.0.1:1\nlog-outputs: [stderr, \"x\"]\n\
+    election-timeout: 1000\nlisten-client-urls: http://127.0.0.1:1\n\
+    advertise-client-urls: http://127.0.0.1:1\nlog-outputs: [stderr]\n\
+    auto-compaction-retention: 5s\n";
+
+const ODD_FILE: &str = "name: >-\n  two\nelection-timeout: 1_000\nlog-outputs: [stderr, \"x\"]\n\
     client-transport-security:\n  cert-file: a\n  client-cert-auth: true\nfeature-gates: {}\n\
-    auto-compaction-retention: 5s\nunknown: &anchor |\n  text\nother: *anchor\n---\nname: three\n";
+    unknown: &anchor |\n  text\nother: *anchor\n? complex\n: !!str 5\n---\nname: three\n";
 
 fn named(message: &str, bytes: &[u8]) -> Vec<u8> {
     [message.as_bytes(), b"\n", bytes].concat()
@@ -156,16 +166,17 @@ fn op(request: Request) -> pb::RequestOp {
 fn logs() -> Seeds {
     let path = "../store/tests/fixtures/etcd-3.6.14.entries";
     let mut log = Vec::new();
+    let grant = pb::InternalRaftRequest {
+        lease_grant: Some(pb::LeaseGrantRequest { id: -7, ttl: 60 }),
+        ..pb::InternalRaftRequest::default()
+    };
+    put_entry(&mut log, EntryKind::Normal, grant.encode_to_vec());
     for (field, (_, _, request)) in [4, 3, 6].into_iter().zip(requests()) {
         let mut data = Vec::new();
         raftpb::codec::put_bytes(&mut data, field, &request);
         put_entry(&mut log, EntryKind::Normal, data);
     }
     let requests = [
-        pb::InternalRaftRequest {
-            lease_grant: Some(pb::LeaseGrantRequest { id: -7, ttl: i64::MAX }),
-            ..pb::InternalRaftRequest::default()
-        },
         pb::InternalRaftRequest {
             compaction: Some(pb::CompactionRequest { revision: 2, physical: true }),
             ..pb::InternalRaftRequest::default()

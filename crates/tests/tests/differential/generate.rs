@@ -176,7 +176,7 @@ impl Generator {
             0 => Some(TargetUnion::Version(number)),
             1 => Some(TargetUnion::CreateRevision(number)),
             2 => Some(TargetUnion::ModRevision(number)),
-            3 => Some(TargetUnion::Value(self.value().into())),
+            3 => Some(TargetUnion::Value(self.value())),
             4 => Some(TargetUnion::Lease(self.lease())),
             _ => None,
         };
@@ -334,7 +334,7 @@ impl Generator {
                 let member_id = if self.chance(80) { SELF } else { 3 };
                 let alarm = if self.chance(85) { self.rng.random_range(0..3) } else { 9 };
                 let request = AlarmRequest { action: 1, member_id, alarm };
-                self.alarms.push(request.clone());
+                self.alarms.push(request);
                 Op::Alarm(request)
             }
             _ => Op::Alarm(AlarmRequest {

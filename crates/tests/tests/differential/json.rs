@@ -137,10 +137,8 @@ fn tidy(value: &mut Value) {
             }
             for (name, field) in fields {
                 match field {
-                    Value::Array(list)
-                        if name == "leases" || name == "keys" || name == "alarms" =>
-                    {
-                        list.sort_by_key(Value::to_string);
+                    Value::Array(list) if UNORDERED.contains(&name.as_str()) => {
+                        list.sort_by_key(|item| (item.to_string().len(), item.to_string()));
                     }
                     Value::String(ttl) if name == "TTL" && ttl.len() == 4 => ttl.truncate(1),
                     _ if SIZES.contains(&name.as_str()) => *field = "N".into(),

@@ -47,7 +47,7 @@ fn random_requests_are_answered_alike() {
         learn(&mut generator, &op, &theirs, &pair.answer);
         if let Op::Compact(request) = &op {
             // Asked again, both answer when all the work is done, and can be asked for hashes.
-            pair.same(&Op::Compact(CompactionRequest { physical: true, ..request.clone() }));
+            pair.same(&Op::Compact(CompactionRequest { physical: true, ..*request }));
         }
     }
     watches.settle(&pair, generator.revision);

@@ -108,7 +108,7 @@ impl Story<'_> {
 
     fn hear_nothing(&mut self, stream: Stream) {
         let heard = self.grpc.next(stream, QUIET);
-        self.say(heard.map(|heard| heard.map(|data| WatchResponse::decode(data))));
+        self.say(heard.map(|heard| heard.map(WatchResponse::decode)));
     }
 }
 

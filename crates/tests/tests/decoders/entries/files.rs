@@ -10,13 +10,14 @@ use wal::{Recovered, SnapshotMark, Wal};
 const DIR: &str = "member";
 
 /// A log of one segment with these bytes.
-pub fn wal_segment(data: &[u8]) {
+pub fn wal_segment(data: &[u8]) -> bool {
     let disk = SimDisk::new(0);
     write(&disk, "0000000000000000-0000000000000000.wal", data);
-    let Some(first) = open_wal(&disk) else { return };
+    let Some(first) = open_wal(&disk) else { return false };
     // What was cut off is gone; what was read is there.
     let second = open_wal(&disk).expect("a log that was opened can be opened again");
     assert_eq!(Recovered { cut: None, ..first }, second);
+    !second.entries.is_empty()
 }
 
 fn open_wal(disk: &SimDisk) -> Option<Recovered> {
@@ -35,7 +36,7 @@ fn open_wal(disk: &SimDisk) -> Option<Recovered> {
 
 /// Records (a byte of kind, a byte of length, the data) in a log whose checksums are right, so that
 /// what stands behind the checksum is reached.
-pub fn wal_records(data: &[u8]) {
+pub fn wal_records(data: &[u8]) -> bool {
     let mut segment = Vec::new();
     let mut crc = 0;
     // Every segment begins like this: a checksum, the metadata, the snapshot it starts from.
@@ -48,7 +49,7 @@ pub fn wal_records(data: &[u8]) {
         crc = put_record(&mut segment, *kind, crc, data);
         rest = after;
     }
-    wal_segment(&segment);
+    wal_segment(&segment)
 }
 
 fn put_record(out: &mut Vec<u8>, kind: u8, crc: u32, data: &[u8]) -> u32 {
@@ -67,15 +68,16 @@ fn put_record(out: &mut Vec<u8>, kind: u8, crc: u32, data: &[u8]) -> u32 {
     crc
 }
 
-pub fn snap_file(data: &[u8]) {
-    let Ok(snapshot) = wal::snap::decode(Bytes::copy_from_slice(data)) else { return };
+pub fn snap_file(data: &[u8]) -> bool {
+    let Ok(snapshot) = wal::snap::decode(Bytes::copy_from_slice(data)) else { return false };
     let again = wal::snap::decode(wal::snap::encode(&snapshot).into());
     assert_eq!(again, Ok(snapshot));
+    true
 }
 
 /// The engine's files: each a byte of name length, the name, the length (32 bits, little-endian) and
 /// the content.
-pub fn engine_files(data: &[u8]) {
+pub fn engine_files(data: &[u8]) -> bool {
     let disk = SimDisk::new(0);
     let mut rest = data;
     while let Some((name, content, after)) = take_file(rest) {
@@ -84,9 +86,10 @@ pub fn engine_files(data: &[u8]) {
         }
         rest = after;
     }
-    let Some(first) = open_engine(&disk) else { return };
+    let Some(first) = open_engine(&disk) else { return false };
     let second = open_engine(&disk).expect("an engine that was opened can be opened again");
     assert_eq!(first, second);
+    first.0 > 0
 }
 
 /// How many rows there are, what was committed last, and whether all of it can be read.
@@ -124,15 +127,13 @@ fn write(disk: &SimDisk, name: &str, content: &[u8]) {
 }
 
 /// A database of etcd, from a backup.
-pub fn bolt_database(data: &[u8]) {
-    let Ok(database) = bolt::Database::open(data.to_vec()) else { return };
-    let Ok(buckets) = database.buckets() else { return };
+pub fn bolt_database(data: &[u8]) -> bool {
+    let Ok(database) = bolt::Database::open(data.to_vec()) else { return false };
+    let Ok(buckets) = database.buckets() else { return false };
+    let mut read = 0;
     for bucket in buckets {
         let Ok(Some(rows)) = database.rows(&bucket) else { continue };
-        for row in rows {
-            if row.is_err() {
-                break;
-            }
-        }
+        read += rows.take_while(Result::is_ok).count();
     }
+    read > 0
 }

@@ -11,7 +11,9 @@ pub use json::{json_request, json_response, json_splitter};
 pub use requests::{api_requests, raft_messages, store_apply};
 pub use settings::settings;
 
-pub type Entry = fn(&[u8]);
+/// Says whether there was anything to read in the bytes, so that a corpus that is refused at the
+/// door is noticed.
+pub type Entry = fn(&[u8]) -> bool;
 
 pub const ENTRIES: [(&str, Entry); 12] = [
     ("api_requests", api_requests),

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use store::{Config, Store};
 
 /// The bytes as every message that a client, a peer or a file may hold.
-pub fn api_requests(data: &[u8]) {
+pub fn api_requests(data: &[u8]) -> bool {
     let data = Bytes::copy_from_slice(data);
     macro_rules! each {
-        ($($message:ty)*) => { $(survives::<$message>(&data);)* };
+        ($($message:ty)*) => { [$(survives::<$message>(&data)),*] };
     }
-    each! {
+    let read = each! {
         pb::RangeRequest pb::PutRequest pb::DeleteRangeRequest pb::TxnRequest pb::CompactionRequest
         pb::HashRequest pb::HashKvRequest pb::SnapshotRequest pb::WatchRequest
         pb::LeaseGrantRequest pb::LeaseRevokeRequest pb::LeaseKeepAliveRequest
@@ -34,7 +34,7 @@ pub fn api_requests(data: &[u8]) {
         v3lockpb::UnlockRequest
         mvccpb::KeyValue leasepb::Lease authpb::User authpb::Role
         membershippb::ClusterMemberAttrSetRequest membershippb::ClusterVersionSetRequest
-    }
+    };
     // What becomes an entry as it came, without being encoded again.
     answered::<pb::PutRequest>(4, &data, |_| true);
     answered::<pb::DeleteRangeRequest>(5, &data, |_| true);
@@ -50,13 +50,15 @@ pub fn api_requests(data: &[u8]) {
         store::txn_cost(&request);
         store::is_serializable_txn(&request);
     }
+    read.contains(&true)
 }
 
 /// What can be read can be written, and read again.
-fn survives<M: Message + Default + PartialEq + std::fmt::Debug>(data: &Bytes) {
-    let Ok(message) = M::decode(data.clone()) else { return };
+fn survives<M: Message + Default + PartialEq + std::fmt::Debug>(data: &Bytes) -> bool {
+    let Ok(message) = M::decode(data.clone()) else { return false };
     let again = M::decode(Bytes::from(message.encode_to_vec())).expect("our own encoding");
     assert_eq!(again, message);
+    true
 }
 
 /// Whoever sent a request that was accepted is told what came of it: its id comes back from the log.
@@ -77,7 +79,7 @@ fn answered<M: Message + Default>(field: u32, data: &Bytes, accepted: impl Fn(&M
 
 /// Entries of a log, each behind its length (32 bits, little-endian): whatever they hold, the store
 /// goes on, and is the same after a restart.
-pub fn store_apply(data: &[u8]) {
+pub fn store_apply(data: &[u8]) -> bool {
     let mut data = Bytes::copy_from_slice(data);
     let engine = Arc::new(MemEngine::new());
     let mut store = Store::open(engine.clone(), Config::default()).expect("an empty engine opens");
@@ -99,9 +101,10 @@ pub fn store_apply(data: &[u8]) {
     drop(store);
     let store = Store::open(engine, Config::default()).expect("nothing is damaged");
     assert_eq!(state(&store.view()), before);
+    before.0 > 1
 }
 
-pub fn raft_messages(data: &[u8]) {
+pub fn raft_messages(data: &[u8]) -> bool {
     let bytes = Bytes::copy_from_slice(data);
     let mut out = Vec::new();
     if let Ok(entry) = Entry::decode(&bytes) {
@@ -124,5 +127,7 @@ pub fn raft_messages(data: &[u8]) {
         snapshot.encode(&mut out);
         let again = raftpb::Snapshot::decode(&Bytes::from(std::mem::take(&mut out)));
         assert_eq!(again.ok(), Some(snapshot));
+        return true;
     }
+    false
 }
