@@ -74,13 +74,22 @@ impl Desk {
                 _ => continue,
             };
             match self.shared.transcoder.request(request, &json) {
-                Ok(message) => self.on_message(id, message.into()),
+                Ok(message) => self.on_json_message(id, message.into()),
                 // As in a body: what cannot be read acts like its end.
                 Err(_) if takes_stream => self.on_half_close(id),
                 Err(error) => self.fail(id, error.into()),
             }
         }
         self.mark_dirty(key);
+    }
+
+    /// The gateway of etcd sends what it has read over gRPC, so gRPC's limit holds for it too.
+    fn on_json_message(&mut self, id: CallId, message: Bytes) {
+        let allowed = self.shared.limits.message_bytes_max();
+        if message.len() <= allowed {
+            return self.on_message(id, message);
+        }
+        self.fail(id, too_large(message.len(), allowed));
     }
 
     fn on_http_request(&mut self, key: usize, request: &Request) {
@@ -227,12 +236,8 @@ impl Desk {
                 if streams {
                     return self.on_half_close(id);
                 }
-                let message_bytes_max = shared.limits.request_bytes_max + (512 << 10);
                 match shared.transcoder.request(method.info().request, &body) {
-                    Ok(message) if message.len() > message_bytes_max => {
-                        self.fail(id, too_large(message.len(), message_bytes_max));
-                    }
-                    Ok(message) => self.on_message(id, message.into()),
+                    Ok(message) => self.on_json_message(id, message.into()),
                     Err(error) => self.fail(id, error.into()),
                 }
             }
@@ -295,7 +300,7 @@ fn upgrade(lane: &mut HttpLane, request: &Request, limits: &Limits) -> bool {
     lane.link = match std::mem::replace(&mut lane.link, unused) {
         Link::Http(mut link) => {
             link.upgrade(&fields);
-            let message_bytes_max = limits.request_bytes_max + (512 << 10);
+            let message_bytes_max = limits.message_bytes_max();
             Link::Socket(ws::Server::new(ws::Limits { message_bytes_max }, link.into_output()))
         }
         socket => socket,

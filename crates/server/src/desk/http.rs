@@ -50,9 +50,15 @@ pub struct GatewayCall {
 }
 
 impl HttpLane {
-    pub fn new(serves: Serves) -> HttpLane {
+    /// `message_bytes_max` is what a message may have once it is decoded. As JSON it is a third
+    /// longer, and some room is left for those who indent it.
+    pub fn new(serves: Serves, message_bytes_max: usize) -> HttpLane {
+        let body_bytes_max = 2 * message_bytes_max as u64;
         HttpLane {
-            link: Link::Http(h1::Server::new(h1::Limits::default())),
+            link: Link::Http(h1::Server::new(h1::Limits {
+                body_bytes_max,
+                ..h1::Limits::default()
+            })),
             serves,
             number: 0,
             current: Current::None,

@@ -52,6 +52,13 @@ pub struct Limits {
     pub slow_request: Duration,
 }
 
+impl Limits {
+    /// What gRPC takes in: a request, and room for what surrounds it.
+    pub fn message_bytes_max(&self) -> usize {
+        self.request_bytes_max + (512 << 10)
+    }
+}
+
 /// What all desks read and none changes.
 pub struct Shared {
     pub view: View,
@@ -362,13 +369,14 @@ impl Desk {
             Serves::Everything if seen < PREFACE.len() => return false,
             Serves::Everything => true,
         };
+        let message_bytes_max = limits.message_bytes_max();
         connection.protocol = if is_h2 {
             let settings = h2::Settings {
                 max_concurrent_streams: limits.concurrent_streams_max,
                 ..h2::Settings::default()
             };
             let limits = h2::Limits {
-                message_bytes_max: limits.request_bytes_max + (512 << 10),
+                message_bytes_max,
                 partial_bytes_max: PARTIAL_BYTES_MAX,
                 ping_interval_min_ms: limits.ping_interval_min.as_millis() as u64,
                 ..h2::Limits::default()
@@ -376,7 +384,7 @@ impl Desk {
             let link = Box::new(h2::Server::new(settings, limits));
             Protocol::Grpc { link, calls: FxHashMap::default() }
         } else {
-            Protocol::Http(Box::new(HttpLane::new(connection.serves)))
+            Protocol::Http(Box::new(HttpLane::new(connection.serves, message_bytes_max)))
         };
         true
     }

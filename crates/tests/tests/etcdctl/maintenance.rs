@@ -97,6 +97,39 @@ fn alarms_without_any() {
 }
 
 #[test]
+fn a_store_that_is_full_and_what_to_do_about_it() {
+    same_on_both(&["--quota-backend-bytes=3000000"], |ctl| {
+        let large = "x".repeat(500_000);
+        // How many fit depends on how each server stores them.
+        let mut fitted = 0;
+        while ctl.output("put filler", &large).status.success() {
+            fitted += 1;
+            assert!(fitted < 100, "50 MB do not fit into 3 MB");
+        }
+        ctl.run("put small x");
+        ctl.run("alarm list");
+        ctl.run_changed("endpoint health", "", without_took);
+        ctl.run_changed("endpoint health -w json", "", without_took);
+        ctl.run_with("txn", "\nput small x\n\nget small\n\n");
+        ctl.run("lease grant 100");
+        ctl.run("get small");
+        ctl.run("del filler");
+        let filled = ctl.output("get filler -w json", "").stdout;
+        let filled: Value = serde_json::from_slice(&filled).expect("a range is JSON");
+        let revision = &filled["header"]["revision"];
+        let compacted = ctl.output(&format!("compaction {revision} --physical"), "");
+        assert!(compacted.status.success(), "{compacted:?}");
+        ctl.run_changed("defrag", "", without_took);
+        ctl.run("put small x");
+        ctl.run("alarm disarm");
+        ctl.run("alarm list");
+        ctl.run("put small x");
+        ctl.run("get small");
+        ctl.run_changed("endpoint health", "", without_took);
+    });
+}
+
+#[test]
 fn defrag_and_downgrade_and_version() {
     same_on_both(&[], |ctl| {
         ctl.run("put a b");

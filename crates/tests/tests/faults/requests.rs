@@ -1,6 +1,6 @@
 //! Requests that make no sense: a clear error each, and the server goes on.
 
-use crate::client::{assert_serves, put};
+use crate::client::{assert_serves, get, put};
 use crate::process::Process;
 use bytes::{BufMut, Bytes, BytesMut};
 use rand::rngs::StdRng;
@@ -69,9 +69,28 @@ fn large_requests_are_refused() {
     let says = "grpc: received message larger than max (";
     assert!(refused.message.starts_with(says), "{refused:?}");
     assert!(refused.message.ends_with(" vs. 2097152)"), "{refused:?}");
+    let body = format!("{{\"key\":\"a2V5\",\"value\":\"{}\"}}", "eHh4".repeat(800_000));
+    let reply = http(&server.endpoint, "POST", "/v3/kv/put", &[], body.as_bytes(), WAIT);
+    let says = "grpc: received message larger than max (2400010 vs. 2097152)";
+    assert_eq!(reply.json().expect("errors are JSON")["message"], says);
+    assert_eq!(reply.status, 429);
     // The connection goes on.
     put(&mut grpc, "key", "x").expect("writes are served");
     assert_serves(&server.endpoint);
+}
+
+#[test]
+fn an_operator_may_allow_larger_requests() {
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let allowed = ["--max-request-bytes=8388608"];
+    let server = Process::start(&dir.path().join("data"), &allowed);
+    let mut grpc = Grpc::connect(&server.endpoint);
+    put(&mut grpc, "key", vec![b'x'; 6 * MIB]).expect("it is within the limit");
+    let body = format!("{{\"key\":\"a2V5\",\"value\":\"{}\"}}", "eHh4".repeat(2 * MIB));
+    let reply = http(&server.endpoint, "POST", "/v3/kv/put", &[], body.as_bytes(), WAIT);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let value = get(&mut grpc, "key").expect("reads are served").expect("the key is there");
+    assert_eq!(value.len(), 6 * MIB);
 }
 
 #[test]
