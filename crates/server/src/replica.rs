@@ -32,7 +32,8 @@ impl Replica {
     /// Runs until the inbox is closed.
     pub fn run(mut self) {
         let mut events = Vec::new();
-        let mut next_tick = self.started.elapsed() + self.tick;
+        // At once: a member that is alone stands for election with its first tick.
+        let mut next_tick = Duration::ZERO;
         let mut unwritten: Option<HardState> = None;
         loop {
             let elapsed = self.started.elapsed();
