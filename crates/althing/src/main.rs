@@ -25,7 +25,7 @@ fn serve() {
         Ok(started) => started,
         Err(code) => exit(code),
     };
-    match server::run(started.config, started.log, &signals) {
+    match server::run(started.config, started.log, signals) {
         Ok(signal) => exit::end_by(signal),
         Err(code) => exit(code),
     }

@@ -26,6 +26,7 @@ mod keeper;
 mod listen;
 mod log_writer;
 mod mail;
+mod member;
 mod method;
 mod notices;
 mod office;
@@ -34,5 +35,6 @@ mod pulse;
 mod replica;
 mod serve;
 mod snapshot_marker;
+mod threads;
 
 pub use serve::run;

@@ -116,7 +116,8 @@ pub struct Desk {
     pub(super) watches: Watches,
     pub(super) streams: FxHashMap<StreamKey, CallId>,
     pub(super) next_stream: u64,
-    pub(super) blocked: Vec<StreamKey>,
+    /// Watch streams whose peers do not take enough, by connection.
+    pub(super) blocked: FxHashMap<usize, Vec<StreamKey>>,
     pub(super) catching_up: bool,
     pub(super) events_counted: u64,
     pub(super) headers: Headers,
@@ -151,7 +152,7 @@ impl Desk {
             watches: Watches::new(config.watch, config.revision),
             streams: FxHashMap::default(),
             next_stream: 0,
-            blocked: Vec::new(),
+            blocked: FxHashMap::default(),
             catching_up: false,
             events_counted: 0,
             headers,

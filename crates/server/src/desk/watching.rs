@@ -95,38 +95,38 @@ impl Desk {
             } else {
                 self.send_message(id, &[head, events]);
             }
-            if self.unsent(id) > UNSENT_BYTES_MAX && !self.blocked.contains(&stream) {
-                self.watches.set_blocked(stream, true);
-                self.blocked.push(stream);
+            if self.unsent(id) > UNSENT_BYTES_MAX {
+                let blocked = self.blocked.entry(id.connection).or_default();
+                if !blocked.contains(&stream) {
+                    self.watches.set_blocked(stream, true);
+                    blocked.push(stream);
+                }
             }
         }
     }
 
     /// After a connection was written: its streams may take more.
     pub(super) fn unblock_streams(&mut self, connection: usize) {
-        if self.blocked.is_empty() {
-            return;
-        }
-        for stream in std::mem::take(&mut self.blocked) {
-            match self.streams.get(&stream) {
-                Some(&id) if id.connection == connection => {
-                    if self.unsent(id) <= UNSENT_BYTES_MAX / 2 {
-                        self.watches.set_blocked(stream, false);
-                        self.catching_up = true;
-                    } else {
-                        self.blocked.push(stream);
-                    }
+        let Some(streams) = self.blocked.remove(&connection) else { return };
+        let mut still = Vec::new();
+        for stream in streams {
+            match self.streams.get(&stream).copied() {
+                Some(id) if self.unsent(id) > UNSENT_BYTES_MAX / 2 => still.push(stream),
+                Some(_) => {
+                    self.watches.set_blocked(stream, false);
+                    self.catching_up = true;
                 }
-                Some(_) => self.blocked.push(stream),
                 None => {}
             }
+        }
+        if !still.is_empty() {
+            self.blocked.insert(connection, still);
         }
     }
 
     pub(super) fn forget_watch_stream(&mut self, stream: StreamKey) {
         if self.streams.remove(&stream).is_some() {
             self.watches.close(stream);
-            self.blocked.retain(|blocked| *blocked != stream);
         }
         if self.streams.is_empty() {
             self.shared.desks[self.number].watching.store(false, Ordering::SeqCst);
