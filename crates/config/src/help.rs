@@ -24,6 +24,9 @@ Usage:
   etcd --config-file
     Read all settings from a file; other flags and environment variables are then ignored.
 
+  althing bench
+    Measure a server, or compare this one with etcd.
+
 Every flag can also be set by an environment variable: --data-dir is ETCD_DATA_DIR.
 "
     .into()
