@@ -30,6 +30,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// More desks than this do not help: the log is one.
 const DESKS_MAX: usize = 8;
+/// Threads for what blocks: backups, hashes, long ranges, passwords. Others wait their turn.
+const OFFICE_THREADS_MAX: usize = 64;
 /// Bytes of entries that the log keeps in memory.
 const RAFT_LOG_BYTES_MAX: usize = 256 << 20;
 
@@ -129,6 +131,7 @@ impl Member {
         let synced = Arc::new(AtomicU64::new(opened.synced));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
+            .max_blocking_threads(OFFICE_THREADS_MAX)
             .thread_keep_alive(Duration::from_secs(10))
             .build()
             .map_err(|error| error.to_string())?;

@@ -48,6 +48,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot, watch as signal};
 
 const ALARM_FIELD: u32 = 10;
+/// Long ranges that are read as a whole at once.
+const LONG_READS_MAX: usize = 4;
 
 /// A handle to the office; cheap to clone.
 #[derive(Clone)]
@@ -83,6 +85,8 @@ struct Inner {
     serving: signal::Sender<ServingStatus>,
     /// The last revision whose physical compaction has ended.
     finished_compaction: signal::Sender<i64>,
+    /// Turns at reading long ranges as a whole.
+    long_reads: Semaphore,
     /// The alarms that the metrics show.
     alarms: Mutex<BTreeSet<(u64, i32)>>,
 }
@@ -100,6 +104,7 @@ impl Office {
             interests: Interests::default(),
             serving: signal::Sender::new(ServingStatus::Serving),
             finished_compaction: signal::Sender::new(0),
+            long_reads: Semaphore::new(LONG_READS_MAX),
             alarms: Mutex::default(),
         }))
     }

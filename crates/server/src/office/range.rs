@@ -39,6 +39,8 @@ impl Office {
     }
 
     async fn read_whole(&self, request: RangeRequest) -> Result<Bytes, Error> {
+        // Answers of this size are built a few at a time, whoever asks for how many.
+        let _turn = self.0.long_reads.acquire().await.map_err(|_| Error::STOPPED)?;
         let view = self.config().view.clone();
         let reply = self.on_own_thread(move || view.range(&request)).await?.map_err(refusal)?;
         Ok(self.with_header(reply.revision, &reply.body))
