@@ -11,9 +11,11 @@
 mod binaries;
 mod grpc;
 mod http;
+mod ports;
 mod server;
 
 pub use binaries::{althing, etcd, etcd_or_skip};
 pub use grpc::{Answer, Grpc, Status, Stream};
 pub use http::{HttpReply, http, http_bytes};
+pub use ports::{free_address, free_port};
 pub use server::Server;

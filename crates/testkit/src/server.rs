@@ -1,7 +1,7 @@
 //! One server process.
 
+use crate::ports::free_port;
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
@@ -28,7 +28,7 @@ impl Server {
     /// Starts `binary` as a cluster of one member and waits until it serves.
     pub fn start(binary: &Path, flags: &[&str]) -> Server {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
-        let (client_port, peer_port) = free_ports();
+        let (client_port, peer_port) = (free_port(), free_port());
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_string()).collect();
         let child = spawn(binary, &flags, dir.path(), client_port, peer_port, 1);
         let binary = binary.to_path_buf();
@@ -142,12 +142,4 @@ fn spawn(
 
 fn log_path(dir: &Path, start: u32) -> PathBuf {
     dir.join(format!("log.{start}"))
-}
-
-/// Two ports that were free a moment ago; held together, so that they differ.
-fn free_ports() -> (u16, u16) {
-    let bind = || TcpListener::bind("127.0.0.1:0").expect("the loopback has a free port");
-    let port = |l: &TcpListener| l.local_addr().expect("a bound socket has an address").port();
-    let (a, b) = (bind(), bind());
-    (port(&a), port(&b))
 }

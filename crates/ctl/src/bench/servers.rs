@@ -176,10 +176,16 @@ fn log_path(dir: &Path) -> PathBuf {
     dir.join("log")
 }
 
-/// Two loopback addresses nobody listens on. Both are held until both are known.
+/// Two loopback addresses nobody listens on. Their ports are below those that the system gives to
+/// outgoing connections (from 32768 on), or the generator itself might take them.
 fn free_addresses() -> io::Result<[SocketAddr; 2]> {
-    let held = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
-    Ok([held[0].local_addr()?, held[1].local_addr()?])
+    let begin = 10_000 + (std::process::id().wrapping_mul(101) % 20_000) as u16;
+    let mut free = (begin..32_768).filter_map(|port| TcpListener::bind(("127.0.0.1", port)).ok());
+    // Both are held until both are known.
+    match (free.next(), free.next()) {
+        (Some(a), Some(b)) => Ok([a.local_addr()?, b.local_addr()?]),
+        _ => Err(io::Error::other("the loopback has no two free ports")),
+    }
 }
 
 #[cfg(test)]

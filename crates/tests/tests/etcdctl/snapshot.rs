@@ -111,10 +111,7 @@ fn without_header(shown: &str) -> String {
 }
 
 fn two_addresses() -> (String, String) {
-    let bind = || std::net::TcpListener::bind("127.0.0.1:0").expect("the loopback has a free port");
-    let (a, b) = (bind(), bind());
-    let address = |l: &std::net::TcpListener| l.local_addr().expect("it is bound").to_string();
-    (address(&a), address(&b))
+    (testkit::free_address(), testkit::free_address())
 }
 
 #[test]

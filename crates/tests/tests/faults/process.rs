@@ -1,7 +1,6 @@
 //! A server process with any flags, and the log that it leaves.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -144,8 +143,4 @@ impl Drop for Process {
     }
 }
 
-/// An address that was free a moment ago.
-pub fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback has a free port");
-    listener.local_addr().expect("a bound socket has an address").to_string()
-}
+pub use testkit::free_address;
