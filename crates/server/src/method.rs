@@ -8,63 +8,6 @@ pub enum Shape {
     BidiStream,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Method {
-    Range,
-    RangeStream,
-    Put,
-    DeleteRange,
-    Txn,
-    Compact,
-    Watch,
-    LeaseGrant,
-    LeaseRevoke,
-    LeaseKeepAlive,
-    LeaseTimeToLive,
-    LeaseLeases,
-    MemberAdd,
-    MemberRemove,
-    MemberUpdate,
-    MemberList,
-    MemberPromote,
-    Alarm,
-    Status,
-    Defragment,
-    Hash,
-    HashKV,
-    Snapshot,
-    MoveLeader,
-    Downgrade,
-    AuthEnable,
-    AuthDisable,
-    AuthStatus,
-    Authenticate,
-    UserAdd,
-    UserGet,
-    UserList,
-    UserDelete,
-    UserChangePassword,
-    UserGrantRole,
-    UserRevokeRole,
-    RoleAdd,
-    RoleGet,
-    RoleList,
-    RoleDelete,
-    RoleGrantPermission,
-    RoleRevokePermission,
-    Lock,
-    Unlock,
-    Campaign,
-    Proclaim,
-    Leader,
-    Observe,
-    Resign,
-    HealthCheck,
-    HealthList,
-    HealthWatch,
-}
-
 /// What is known of a method without calling it.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
@@ -111,425 +54,81 @@ impl Method {
     }
 }
 
-/// In the order of [`Method`].
-pub static METHODS: &[Info] = &[
-    Info {
-        method: Method::Range,
-        path: "/etcdserverpb.KV/Range",
-        request: "etcdserverpb.RangeRequest",
-        response: "etcdserverpb.RangeResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/kv/range"],
-    },
-    Info {
-        method: Method::RangeStream,
-        path: "/etcdserverpb.KV/RangeStream",
-        request: "etcdserverpb.RangeRequest",
-        response: "etcdserverpb.RangeStreamResponse",
-        shape: Shape::ServerStream,
-        gateway: &[],
-    },
-    Info {
-        method: Method::Put,
-        path: "/etcdserverpb.KV/Put",
-        request: "etcdserverpb.PutRequest",
-        response: "etcdserverpb.PutResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/kv/put"],
-    },
-    Info {
-        method: Method::DeleteRange,
-        path: "/etcdserverpb.KV/DeleteRange",
-        request: "etcdserverpb.DeleteRangeRequest",
-        response: "etcdserverpb.DeleteRangeResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/kv/deleterange"],
-    },
-    Info {
-        method: Method::Txn,
-        path: "/etcdserverpb.KV/Txn",
-        request: "etcdserverpb.TxnRequest",
-        response: "etcdserverpb.TxnResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/kv/txn"],
-    },
-    Info {
-        method: Method::Compact,
-        path: "/etcdserverpb.KV/Compact",
-        request: "etcdserverpb.CompactionRequest",
-        response: "etcdserverpb.CompactionResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/kv/compaction"],
-    },
-    Info {
-        method: Method::Watch,
-        path: "/etcdserverpb.Watch/Watch",
-        request: "etcdserverpb.WatchRequest",
-        response: "etcdserverpb.WatchResponse",
-        shape: Shape::BidiStream,
-        gateway: &["/v3/watch"],
-    },
-    Info {
-        method: Method::LeaseGrant,
-        path: "/etcdserverpb.Lease/LeaseGrant",
-        request: "etcdserverpb.LeaseGrantRequest",
-        response: "etcdserverpb.LeaseGrantResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/lease/grant"],
-    },
-    Info {
-        method: Method::LeaseRevoke,
-        path: "/etcdserverpb.Lease/LeaseRevoke",
-        request: "etcdserverpb.LeaseRevokeRequest",
-        response: "etcdserverpb.LeaseRevokeResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/lease/revoke", "/v3/kv/lease/revoke"],
-    },
-    Info {
-        method: Method::LeaseKeepAlive,
-        path: "/etcdserverpb.Lease/LeaseKeepAlive",
-        request: "etcdserverpb.LeaseKeepAliveRequest",
-        response: "etcdserverpb.LeaseKeepAliveResponse",
-        shape: Shape::BidiStream,
-        gateway: &["/v3/lease/keepalive"],
-    },
-    Info {
-        method: Method::LeaseTimeToLive,
-        path: "/etcdserverpb.Lease/LeaseTimeToLive",
-        request: "etcdserverpb.LeaseTimeToLiveRequest",
-        response: "etcdserverpb.LeaseTimeToLiveResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/lease/timetolive", "/v3/kv/lease/timetolive"],
-    },
-    Info {
-        method: Method::LeaseLeases,
-        path: "/etcdserverpb.Lease/LeaseLeases",
-        request: "etcdserverpb.LeaseLeasesRequest",
-        response: "etcdserverpb.LeaseLeasesResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/lease/leases", "/v3/kv/lease/leases"],
-    },
-    Info {
-        method: Method::MemberAdd,
-        path: "/etcdserverpb.Cluster/MemberAdd",
-        request: "etcdserverpb.MemberAddRequest",
-        response: "etcdserverpb.MemberAddResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/cluster/member/add"],
-    },
-    Info {
-        method: Method::MemberRemove,
-        path: "/etcdserverpb.Cluster/MemberRemove",
-        request: "etcdserverpb.MemberRemoveRequest",
-        response: "etcdserverpb.MemberRemoveResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/cluster/member/remove"],
-    },
-    Info {
-        method: Method::MemberUpdate,
-        path: "/etcdserverpb.Cluster/MemberUpdate",
-        request: "etcdserverpb.MemberUpdateRequest",
-        response: "etcdserverpb.MemberUpdateResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/cluster/member/update"],
-    },
-    Info {
-        method: Method::MemberList,
-        path: "/etcdserverpb.Cluster/MemberList",
-        request: "etcdserverpb.MemberListRequest",
-        response: "etcdserverpb.MemberListResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/cluster/member/list"],
-    },
-    Info {
-        method: Method::MemberPromote,
-        path: "/etcdserverpb.Cluster/MemberPromote",
-        request: "etcdserverpb.MemberPromoteRequest",
-        response: "etcdserverpb.MemberPromoteResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/cluster/member/promote"],
-    },
-    Info {
-        method: Method::Alarm,
-        path: "/etcdserverpb.Maintenance/Alarm",
-        request: "etcdserverpb.AlarmRequest",
-        response: "etcdserverpb.AlarmResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/maintenance/alarm"],
-    },
-    Info {
-        method: Method::Status,
-        path: "/etcdserverpb.Maintenance/Status",
-        request: "etcdserverpb.StatusRequest",
-        response: "etcdserverpb.StatusResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/maintenance/status"],
-    },
-    Info {
-        method: Method::Defragment,
-        path: "/etcdserverpb.Maintenance/Defragment",
-        request: "etcdserverpb.DefragmentRequest",
-        response: "etcdserverpb.DefragmentResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/maintenance/defragment"],
-    },
-    Info {
-        method: Method::Hash,
-        path: "/etcdserverpb.Maintenance/Hash",
-        request: "etcdserverpb.HashRequest",
-        response: "etcdserverpb.HashResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/maintenance/hash"],
-    },
-    Info {
-        method: Method::HashKV,
-        path: "/etcdserverpb.Maintenance/HashKV",
-        request: "etcdserverpb.HashKVRequest",
-        response: "etcdserverpb.HashKVResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/maintenance/hashkv"],
-    },
-    Info {
-        method: Method::Snapshot,
-        path: "/etcdserverpb.Maintenance/Snapshot",
-        request: "etcdserverpb.SnapshotRequest",
-        response: "etcdserverpb.SnapshotResponse",
-        shape: Shape::ServerStream,
-        gateway: &["/v3/maintenance/snapshot"],
-    },
-    Info {
-        method: Method::MoveLeader,
-        path: "/etcdserverpb.Maintenance/MoveLeader",
-        request: "etcdserverpb.MoveLeaderRequest",
-        response: "etcdserverpb.MoveLeaderResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/maintenance/transfer-leadership"],
-    },
-    Info {
-        method: Method::Downgrade,
-        path: "/etcdserverpb.Maintenance/Downgrade",
-        request: "etcdserverpb.DowngradeRequest",
-        response: "etcdserverpb.DowngradeResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/maintenance/downgrade"],
-    },
-    Info {
-        method: Method::AuthEnable,
-        path: "/etcdserverpb.Auth/AuthEnable",
-        request: "etcdserverpb.AuthEnableRequest",
-        response: "etcdserverpb.AuthEnableResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/enable"],
-    },
-    Info {
-        method: Method::AuthDisable,
-        path: "/etcdserverpb.Auth/AuthDisable",
-        request: "etcdserverpb.AuthDisableRequest",
-        response: "etcdserverpb.AuthDisableResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/disable"],
-    },
-    Info {
-        method: Method::AuthStatus,
-        path: "/etcdserverpb.Auth/AuthStatus",
-        request: "etcdserverpb.AuthStatusRequest",
-        response: "etcdserverpb.AuthStatusResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/status"],
-    },
-    Info {
-        method: Method::Authenticate,
-        path: "/etcdserverpb.Auth/Authenticate",
-        request: "etcdserverpb.AuthenticateRequest",
-        response: "etcdserverpb.AuthenticateResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/authenticate"],
-    },
-    Info {
-        method: Method::UserAdd,
-        path: "/etcdserverpb.Auth/UserAdd",
-        request: "etcdserverpb.AuthUserAddRequest",
-        response: "etcdserverpb.AuthUserAddResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/user/add"],
-    },
-    Info {
-        method: Method::UserGet,
-        path: "/etcdserverpb.Auth/UserGet",
-        request: "etcdserverpb.AuthUserGetRequest",
-        response: "etcdserverpb.AuthUserGetResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/user/get"],
-    },
-    Info {
-        method: Method::UserList,
-        path: "/etcdserverpb.Auth/UserList",
-        request: "etcdserverpb.AuthUserListRequest",
-        response: "etcdserverpb.AuthUserListResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/user/list"],
-    },
-    Info {
-        method: Method::UserDelete,
-        path: "/etcdserverpb.Auth/UserDelete",
-        request: "etcdserverpb.AuthUserDeleteRequest",
-        response: "etcdserverpb.AuthUserDeleteResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/user/delete"],
-    },
-    Info {
-        method: Method::UserChangePassword,
-        path: "/etcdserverpb.Auth/UserChangePassword",
-        request: "etcdserverpb.AuthUserChangePasswordRequest",
-        response: "etcdserverpb.AuthUserChangePasswordResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/user/changepw"],
-    },
-    Info {
-        method: Method::UserGrantRole,
-        path: "/etcdserverpb.Auth/UserGrantRole",
-        request: "etcdserverpb.AuthUserGrantRoleRequest",
-        response: "etcdserverpb.AuthUserGrantRoleResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/user/grant"],
-    },
-    Info {
-        method: Method::UserRevokeRole,
-        path: "/etcdserverpb.Auth/UserRevokeRole",
-        request: "etcdserverpb.AuthUserRevokeRoleRequest",
-        response: "etcdserverpb.AuthUserRevokeRoleResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/user/revoke"],
-    },
-    Info {
-        method: Method::RoleAdd,
-        path: "/etcdserverpb.Auth/RoleAdd",
-        request: "etcdserverpb.AuthRoleAddRequest",
-        response: "etcdserverpb.AuthRoleAddResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/role/add"],
-    },
-    Info {
-        method: Method::RoleGet,
-        path: "/etcdserverpb.Auth/RoleGet",
-        request: "etcdserverpb.AuthRoleGetRequest",
-        response: "etcdserverpb.AuthRoleGetResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/role/get"],
-    },
-    Info {
-        method: Method::RoleList,
-        path: "/etcdserverpb.Auth/RoleList",
-        request: "etcdserverpb.AuthRoleListRequest",
-        response: "etcdserverpb.AuthRoleListResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/role/list"],
-    },
-    Info {
-        method: Method::RoleDelete,
-        path: "/etcdserverpb.Auth/RoleDelete",
-        request: "etcdserverpb.AuthRoleDeleteRequest",
-        response: "etcdserverpb.AuthRoleDeleteResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/role/delete"],
-    },
-    Info {
-        method: Method::RoleGrantPermission,
-        path: "/etcdserverpb.Auth/RoleGrantPermission",
-        request: "etcdserverpb.AuthRoleGrantPermissionRequest",
-        response: "etcdserverpb.AuthRoleGrantPermissionResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/role/grant"],
-    },
-    Info {
-        method: Method::RoleRevokePermission,
-        path: "/etcdserverpb.Auth/RoleRevokePermission",
-        request: "etcdserverpb.AuthRoleRevokePermissionRequest",
-        response: "etcdserverpb.AuthRoleRevokePermissionResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/auth/role/revoke"],
-    },
-    Info {
-        method: Method::Lock,
-        path: "/v3lockpb.Lock/Lock",
-        request: "v3lockpb.LockRequest",
-        response: "v3lockpb.LockResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/lock/lock"],
-    },
-    Info {
-        method: Method::Unlock,
-        path: "/v3lockpb.Lock/Unlock",
-        request: "v3lockpb.UnlockRequest",
-        response: "v3lockpb.UnlockResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/lock/unlock"],
-    },
-    Info {
-        method: Method::Campaign,
-        path: "/v3electionpb.Election/Campaign",
-        request: "v3electionpb.CampaignRequest",
-        response: "v3electionpb.CampaignResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/election/campaign"],
-    },
-    Info {
-        method: Method::Proclaim,
-        path: "/v3electionpb.Election/Proclaim",
-        request: "v3electionpb.ProclaimRequest",
-        response: "v3electionpb.ProclaimResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/election/proclaim"],
-    },
-    Info {
-        method: Method::Leader,
-        path: "/v3electionpb.Election/Leader",
-        request: "v3electionpb.LeaderRequest",
-        response: "v3electionpb.LeaderResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/election/leader"],
-    },
-    Info {
-        method: Method::Observe,
-        path: "/v3electionpb.Election/Observe",
-        request: "v3electionpb.LeaderRequest",
-        response: "v3electionpb.LeaderResponse",
-        shape: Shape::ServerStream,
-        gateway: &["/v3/election/observe"],
-    },
-    Info {
-        method: Method::Resign,
-        path: "/v3electionpb.Election/Resign",
-        request: "v3electionpb.ResignRequest",
-        response: "v3electionpb.ResignResponse",
-        shape: Shape::Unary,
-        gateway: &["/v3/election/resign"],
-    },
-    Info {
-        method: Method::HealthCheck,
-        path: "/grpc.health.v1.Health/Check",
-        request: "grpc.health.v1.HealthCheckRequest",
-        response: "grpc.health.v1.HealthCheckResponse",
-        shape: Shape::Unary,
-        gateway: &[],
-    },
-    Info {
-        method: Method::HealthList,
-        path: "/grpc.health.v1.Health/List",
-        request: "grpc.health.v1.HealthListRequest",
-        response: "grpc.health.v1.HealthListResponse",
-        shape: Shape::Unary,
-        gateway: &[],
-    },
-    Info {
-        method: Method::HealthWatch,
-        path: "/grpc.health.v1.Health/Watch",
-        request: "grpc.health.v1.HealthCheckRequest",
-        response: "grpc.health.v1.HealthCheckResponse",
-        shape: Shape::ServerStream,
-        gateway: &[],
-    },
-];
+/// Declares the methods and what is known of each: shape, path, messages, places in the gateway.
+macro_rules! methods {
+    ($($method:ident $shape:ident $path:literal $request:literal $response:literal [$($gateway:literal),*];)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Method {
+            $($method,)*
+        }
+
+        /// In the order of [`Method`].
+        pub static METHODS: &[Info] = &[$(Info {
+            method: Method::$method,
+            path: $path,
+            request: $request,
+            response: $response,
+            shape: Shape::$shape,
+            gateway: &[$($gateway),*],
+        }),*];
+    };
+}
+
+methods! {
+    Range Unary "/etcdserverpb.KV/Range" "etcdserverpb.RangeRequest" "etcdserverpb.RangeResponse" ["/v3/kv/range"];
+    RangeStream ServerStream "/etcdserverpb.KV/RangeStream" "etcdserverpb.RangeRequest" "etcdserverpb.RangeStreamResponse" [];
+    Put Unary "/etcdserverpb.KV/Put" "etcdserverpb.PutRequest" "etcdserverpb.PutResponse" ["/v3/kv/put"];
+    DeleteRange Unary "/etcdserverpb.KV/DeleteRange" "etcdserverpb.DeleteRangeRequest" "etcdserverpb.DeleteRangeResponse" ["/v3/kv/deleterange"];
+    Txn Unary "/etcdserverpb.KV/Txn" "etcdserverpb.TxnRequest" "etcdserverpb.TxnResponse" ["/v3/kv/txn"];
+    Compact Unary "/etcdserverpb.KV/Compact" "etcdserverpb.CompactionRequest" "etcdserverpb.CompactionResponse" ["/v3/kv/compaction"];
+    Watch BidiStream "/etcdserverpb.Watch/Watch" "etcdserverpb.WatchRequest" "etcdserverpb.WatchResponse" ["/v3/watch"];
+    LeaseGrant Unary "/etcdserverpb.Lease/LeaseGrant" "etcdserverpb.LeaseGrantRequest" "etcdserverpb.LeaseGrantResponse" ["/v3/lease/grant"];
+    LeaseRevoke Unary "/etcdserverpb.Lease/LeaseRevoke" "etcdserverpb.LeaseRevokeRequest" "etcdserverpb.LeaseRevokeResponse" ["/v3/lease/revoke", "/v3/kv/lease/revoke"];
+    LeaseKeepAlive BidiStream "/etcdserverpb.Lease/LeaseKeepAlive" "etcdserverpb.LeaseKeepAliveRequest" "etcdserverpb.LeaseKeepAliveResponse" ["/v3/lease/keepalive"];
+    LeaseTimeToLive Unary "/etcdserverpb.Lease/LeaseTimeToLive" "etcdserverpb.LeaseTimeToLiveRequest" "etcdserverpb.LeaseTimeToLiveResponse" ["/v3/lease/timetolive", "/v3/kv/lease/timetolive"];
+    LeaseLeases Unary "/etcdserverpb.Lease/LeaseLeases" "etcdserverpb.LeaseLeasesRequest" "etcdserverpb.LeaseLeasesResponse" ["/v3/lease/leases", "/v3/kv/lease/leases"];
+    MemberAdd Unary "/etcdserverpb.Cluster/MemberAdd" "etcdserverpb.MemberAddRequest" "etcdserverpb.MemberAddResponse" ["/v3/cluster/member/add"];
+    MemberRemove Unary "/etcdserverpb.Cluster/MemberRemove" "etcdserverpb.MemberRemoveRequest" "etcdserverpb.MemberRemoveResponse" ["/v3/cluster/member/remove"];
+    MemberUpdate Unary "/etcdserverpb.Cluster/MemberUpdate" "etcdserverpb.MemberUpdateRequest" "etcdserverpb.MemberUpdateResponse" ["/v3/cluster/member/update"];
+    MemberList Unary "/etcdserverpb.Cluster/MemberList" "etcdserverpb.MemberListRequest" "etcdserverpb.MemberListResponse" ["/v3/cluster/member/list"];
+    MemberPromote Unary "/etcdserverpb.Cluster/MemberPromote" "etcdserverpb.MemberPromoteRequest" "etcdserverpb.MemberPromoteResponse" ["/v3/cluster/member/promote"];
+    Alarm Unary "/etcdserverpb.Maintenance/Alarm" "etcdserverpb.AlarmRequest" "etcdserverpb.AlarmResponse" ["/v3/maintenance/alarm"];
+    Status Unary "/etcdserverpb.Maintenance/Status" "etcdserverpb.StatusRequest" "etcdserverpb.StatusResponse" ["/v3/maintenance/status"];
+    Defragment Unary "/etcdserverpb.Maintenance/Defragment" "etcdserverpb.DefragmentRequest" "etcdserverpb.DefragmentResponse" ["/v3/maintenance/defragment"];
+    Hash Unary "/etcdserverpb.Maintenance/Hash" "etcdserverpb.HashRequest" "etcdserverpb.HashResponse" ["/v3/maintenance/hash"];
+    HashKV Unary "/etcdserverpb.Maintenance/HashKV" "etcdserverpb.HashKVRequest" "etcdserverpb.HashKVResponse" ["/v3/maintenance/hashkv"];
+    Snapshot ServerStream "/etcdserverpb.Maintenance/Snapshot" "etcdserverpb.SnapshotRequest" "etcdserverpb.SnapshotResponse" ["/v3/maintenance/snapshot"];
+    MoveLeader Unary "/etcdserverpb.Maintenance/MoveLeader" "etcdserverpb.MoveLeaderRequest" "etcdserverpb.MoveLeaderResponse" ["/v3/maintenance/transfer-leadership"];
+    Downgrade Unary "/etcdserverpb.Maintenance/Downgrade" "etcdserverpb.DowngradeRequest" "etcdserverpb.DowngradeResponse" ["/v3/maintenance/downgrade"];
+    AuthEnable Unary "/etcdserverpb.Auth/AuthEnable" "etcdserverpb.AuthEnableRequest" "etcdserverpb.AuthEnableResponse" ["/v3/auth/enable"];
+    AuthDisable Unary "/etcdserverpb.Auth/AuthDisable" "etcdserverpb.AuthDisableRequest" "etcdserverpb.AuthDisableResponse" ["/v3/auth/disable"];
+    AuthStatus Unary "/etcdserverpb.Auth/AuthStatus" "etcdserverpb.AuthStatusRequest" "etcdserverpb.AuthStatusResponse" ["/v3/auth/status"];
+    Authenticate Unary "/etcdserverpb.Auth/Authenticate" "etcdserverpb.AuthenticateRequest" "etcdserverpb.AuthenticateResponse" ["/v3/auth/authenticate"];
+    UserAdd Unary "/etcdserverpb.Auth/UserAdd" "etcdserverpb.AuthUserAddRequest" "etcdserverpb.AuthUserAddResponse" ["/v3/auth/user/add"];
+    UserGet Unary "/etcdserverpb.Auth/UserGet" "etcdserverpb.AuthUserGetRequest" "etcdserverpb.AuthUserGetResponse" ["/v3/auth/user/get"];
+    UserList Unary "/etcdserverpb.Auth/UserList" "etcdserverpb.AuthUserListRequest" "etcdserverpb.AuthUserListResponse" ["/v3/auth/user/list"];
+    UserDelete Unary "/etcdserverpb.Auth/UserDelete" "etcdserverpb.AuthUserDeleteRequest" "etcdserverpb.AuthUserDeleteResponse" ["/v3/auth/user/delete"];
+    UserChangePassword Unary "/etcdserverpb.Auth/UserChangePassword" "etcdserverpb.AuthUserChangePasswordRequest" "etcdserverpb.AuthUserChangePasswordResponse" ["/v3/auth/user/changepw"];
+    UserGrantRole Unary "/etcdserverpb.Auth/UserGrantRole" "etcdserverpb.AuthUserGrantRoleRequest" "etcdserverpb.AuthUserGrantRoleResponse" ["/v3/auth/user/grant"];
+    UserRevokeRole Unary "/etcdserverpb.Auth/UserRevokeRole" "etcdserverpb.AuthUserRevokeRoleRequest" "etcdserverpb.AuthUserRevokeRoleResponse" ["/v3/auth/user/revoke"];
+    RoleAdd Unary "/etcdserverpb.Auth/RoleAdd" "etcdserverpb.AuthRoleAddRequest" "etcdserverpb.AuthRoleAddResponse" ["/v3/auth/role/add"];
+    RoleGet Unary "/etcdserverpb.Auth/RoleGet" "etcdserverpb.AuthRoleGetRequest" "etcdserverpb.AuthRoleGetResponse" ["/v3/auth/role/get"];
+    RoleList Unary "/etcdserverpb.Auth/RoleList" "etcdserverpb.AuthRoleListRequest" "etcdserverpb.AuthRoleListResponse" ["/v3/auth/role/list"];
+    RoleDelete Unary "/etcdserverpb.Auth/RoleDelete" "etcdserverpb.AuthRoleDeleteRequest" "etcdserverpb.AuthRoleDeleteResponse" ["/v3/auth/role/delete"];
+    RoleGrantPermission Unary "/etcdserverpb.Auth/RoleGrantPermission" "etcdserverpb.AuthRoleGrantPermissionRequest" "etcdserverpb.AuthRoleGrantPermissionResponse" ["/v3/auth/role/grant"];
+    RoleRevokePermission Unary "/etcdserverpb.Auth/RoleRevokePermission" "etcdserverpb.AuthRoleRevokePermissionRequest" "etcdserverpb.AuthRoleRevokePermissionResponse" ["/v3/auth/role/revoke"];
+    Lock Unary "/v3lockpb.Lock/Lock" "v3lockpb.LockRequest" "v3lockpb.LockResponse" ["/v3/lock/lock"];
+    Unlock Unary "/v3lockpb.Lock/Unlock" "v3lockpb.UnlockRequest" "v3lockpb.UnlockResponse" ["/v3/lock/unlock"];
+    Campaign Unary "/v3electionpb.Election/Campaign" "v3electionpb.CampaignRequest" "v3electionpb.CampaignResponse" ["/v3/election/campaign"];
+    Proclaim Unary "/v3electionpb.Election/Proclaim" "v3electionpb.ProclaimRequest" "v3electionpb.ProclaimResponse" ["/v3/election/proclaim"];
+    Leader Unary "/v3electionpb.Election/Leader" "v3electionpb.LeaderRequest" "v3electionpb.LeaderResponse" ["/v3/election/leader"];
+    Observe ServerStream "/v3electionpb.Election/Observe" "v3electionpb.LeaderRequest" "v3electionpb.LeaderResponse" ["/v3/election/observe"];
+    Resign Unary "/v3electionpb.Election/Resign" "v3electionpb.ResignRequest" "v3electionpb.ResignResponse" ["/v3/election/resign"];
+    HealthCheck Unary "/grpc.health.v1.Health/Check" "grpc.health.v1.HealthCheckRequest" "grpc.health.v1.HealthCheckResponse" [];
+    HealthList Unary "/grpc.health.v1.Health/List" "grpc.health.v1.HealthListRequest" "grpc.health.v1.HealthListResponse" [];
+    HealthWatch ServerStream "/grpc.health.v1.Health/Watch" "grpc.health.v1.HealthCheckRequest" "grpc.health.v1.HealthCheckResponse" [];
+}
 
 /// What gRPC tells a caller whose path leads nowhere.
 pub fn unknown(path: &str) -> api::Error {
