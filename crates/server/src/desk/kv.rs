@@ -5,8 +5,8 @@ use super::dispatch::malformed;
 use super::run::Desk;
 use api::Error;
 use api::etcdserverpb::{
-    AlarmRequest, AlarmType, CompactionRequest, DeleteRangeRequest, LeaseTimeToLiveRequest,
-    PutRequest, RangeRequest, TxnRequest, alarm_request::AlarmAction,
+    AlarmType, CompactionRequest, DeleteRangeRequest, LeaseTimeToLiveRequest, PutRequest,
+    RangeRequest, TxnRequest,
 };
 use bytes::Bytes;
 use node::Question;
@@ -18,7 +18,6 @@ const PUT_FIELD: u32 = 4;
 const DELETE_RANGE_FIELD: u32 = 5;
 const TXN_FIELD: u32 = 6;
 const COMPACTION_FIELD: u32 = 7;
-const ALARM_FIELD: u32 = 10;
 
 /// What is to be done once it is known that nothing older than the request can be seen.
 #[derive(Debug)]
@@ -104,20 +103,9 @@ impl Desk {
             return Ok(());
         }
         if !shared.view.has_alarm(AlarmType::Nospace) {
-            self.raise_no_space();
+            shared.office.raise_no_space();
         }
         Err(Error::NO_SPACE)
-    }
-
-    fn raise_no_space(&mut self) {
-        let request = AlarmRequest {
-            action: AlarmAction::Activate as i32,
-            member_id: self.shared.member_id,
-            alarm: AlarmType::Nospace as i32,
-        };
-        let id = self.ids.draw();
-        let data = super::dispatch::encode_entry(ALARM_FIELD, &request.encode_to_vec(), id);
-        self.send_event(node::Event::Propose { id, data });
     }
 
     /// Runs a read when all that was answered before it came can be seen.

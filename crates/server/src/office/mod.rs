@@ -267,7 +267,7 @@ impl Office {
         *shown = now;
     }
 
-    /// The quota was exceeded while applying: everybody must know.
+    /// The quota is exceeded or the disk is full: everybody must know.
     pub fn raise_no_space(&self) {
         let request = AlarmRequest {
             action: AlarmAction::Activate as i32,
